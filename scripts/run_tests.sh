@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Run test programs one after the other and add up their summary lines.
+#
+#   scripts/run_tests.sh PROGRAM...
+#
+# A program ends with "N passed, N failed, N skipped" and exits 0, 1 or 77. What it prints is shown
+# when it fails, its skip reasons always. The last line of this script is the sum. Reads from the
+# environment: BUILDDIR, NAME_SUFFIX and MPIRUN (handed on to the programs), TEST_TIMEOUT (seconds
+# for one program, 180). Everything the programs write to TMPDIR is removed at the end.
+set -u
+cd "$(dirname "$0")/.." || exit 3
+
+export BUILDDIR="${BUILDDIR:-build}" NAME_SUFFIX="${NAME_SUFFIX:-}" MPIRUN="${MPIRUN:-}"
+limit="${TEST_TIMEOUT:-180}"
+summary='^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
+
+TMPDIR="$(mktemp -d "${TMPDIR:-/tmp}/collmark.XXXXXX")" || exit 3
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' INT TERM
+
+# Open MPI: more ranks than cores, started by root in containers, and no binding, because
+# threads of a rank share its mask.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+# MPI libraries keep memory to the end and are not built for the sanitizers.
+export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0"
+export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp:second_deadlock_stack=1"
+# Their modules are unloaded before the leak check; only full stacks still reach a name in lsan.supp.
+export ASAN_OPTIONS="fast_unwind_on_malloc=0"
+export UBSAN_OPTIONS="print_stacktrace=1"
+
+passed=0 failed=0 skipped=0
+bad=()
+
+for program in "$@"; do
+    name="$(basename "$program" .sh)"
+    log="$TMPDIR/$name.log"
+    start=$SECONDS
+    timeout -k 5 "$limit" "$program" >"$log" 2>&1 </dev/null
+    code=$?
+    took=$((SECONDS - start))
+
+    # A program that died before its summary counts as one case.
+    if [[ "$(grep -E "$summary" "$log" | tail -n 1)" =~ $summary ]]; then
+        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
+    else
+        p=0 f=0 s=0
+        case $code in
+        0) p=1 ;;
+        77) s=1 ;;
+        esac
+    fi
+    # The exit code has the last word: a sanitizer's finding shows only there.
+    if [[ $code != 0 && $code != 77 && $f == 0 ]]; then
+        f=1
+    fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+
+    word=ok
+    if [[ $f != 0 ]]; then
+        word=FAIL
+        bad+=("$name")
+        sed 's/^/    | /' "$log"
+        [[ $code == 124 || $code == 137 ]] && echo "    | ended after $limit s"
+    elif [[ $p == 0 ]]; then
+        word=skip
+    fi
+    printf '  %-4s %-28s %4d passed, %d failed, %d skipped  %3d s  exit %d\n' \
+        "$word" "$name" "$p" "$f" "$s" "$took" "$code"
+    if [[ $f == 0 && $s != 0 ]]; then
+        grep -i '^skip' "$log" | sed 's/^/         /' | head -n 20
+    fi
+done
+
+if [[ ${#bad[@]} != 0 ]]; then
+    echo "failed: ${bad[*]}"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed == 0 ]]

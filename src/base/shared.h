@@ -1,0 +1,156 @@
+/*
+ * The memory that ranks of one node share: who owns which line of it.
+ *
+ * One segment per node, mapped by every process at its own address; so
+ * positions in it are offsets from the segment's start. Layout:
+ *   struct cm_shared        the head: abort word, sizes
+ *   struct cm_rank_shared   one per world rank: lines and LL slots of the engine,
+ *                           team lines and the diagnostic record of the harness
+ *   ports                   FIFOs between pairs (touched only when used)
+ *   arenas                  one per world rank: its send, receive and scratch buffers
+ *
+ * Every synchronisation word has one writer and a cache line of its own (128
+ * bytes: adjacent lines are fetched together). Zero-filled memory is the
+ * valid initial state.
+ */
+#ifndef CM_BASE_SHARED_H
+#define CM_BASE_SHARED_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/plan.h"
+
+enum {
+    CM_LINE = 128,
+    CM_LL_DEPTH = 8,      /* LL slots of a rank */
+    CM_LL_BYTES = 2048,   /* payload of one LL slot */
+    CM_LL_INLINE = 48,    /* payload that fits beside the flag */
+    CM_TEAM_BYTES = 4096, /* largest record of cm_team_gather */
+    CM_TEXT = 512
+};
+
+/*
+ * A worker's line. seq = (operation << CM_PHASE_BITS) | phase; written by the
+ * owner with release, read by peers with acquire. in/out/scratch: where the
+ * owner's buffers of this operation start (segment offsets), by parity of the
+ * operation, valid once phase >= 1 is seen. sig: the operation's signature.
+ */
+struct cm_line {
+    alignas(CM_LINE) _Atomic uint64_t seq;
+    uint64_t in[2], out[2], scratch[2];
+    _Atomic uint64_t sig[2]; /* relaxed: a reader that finds a difference looks at seq again */
+};
+
+/*
+ * LL slot: flag and up to CM_LL_INLINE bytes in one cache line, longer payloads
+ * behind it. flag = (operation << 24) | 24 bits of the signature, release.
+ */
+struct cm_ll_slot {
+    alignas(64) _Atomic uint64_t flag;
+    uint64_t reserved;
+    unsigned char near[CM_LL_INLINE];
+    unsigned char far[CM_LL_BYTES];
+};
+
+/* Where a rank is in the program; cm_phase_text() gives the word. */
+enum cm_phase_name {
+    CM_AT_SETUP,
+    CM_AT_WARMUP,
+    CM_AT_TIMED,
+    CM_AT_CHECK,
+    CM_AT_SYNC,
+    CM_AT_FINALIZE,
+    CM_AT_DONE,
+    CM_NPHASES
+};
+
+/*
+ * What a rank is doing, for the report of a time-out. Written by the owner,
+ * relaxed. waits_for holds while beat_ns is fresh: a wait that succeeds has no
+ * last call in which to take it back, so a waiting rank renews beat_ns instead.
+ */
+struct cm_diag {
+    alignas(CM_LINE) _Atomic uint32_t phase; /* enum cm_phase_name */
+    _Atomic int32_t waits_for;               /* world rank, -1: not waiting, -2: several/unknown */
+    _Atomic int64_t beat_ns;                 /* cm_now_ns() of the last slow poll */
+    _Atomic int64_t iter;                    /* iteration in the phase */
+    _Atomic uint64_t bytes;                  /* size of the row */
+    _Atomic uint32_t coll;                   /* enum cm_coll */
+    _Atomic uint64_t op;                     /* operations started on the communicator */
+    _Atomic uint64_t sig;                    /* signature of the current one */
+    _Atomic uint32_t sig_parts[6];           /* coll, dtype, op, root, count low, count high */
+    _Atomic uint32_t pid;
+    char host[64]; /* written once before the team's first barrier */
+};
+
+/* One rank's slot of the team (barrier and small all-gather of the harness). */
+struct cm_team_slot {
+    alignas(CM_LINE) _Atomic uint64_t seq;
+    alignas(CM_LINE) unsigned char bytes[2][CM_TEAM_BYTES]; /* by parity of seq */
+};
+
+struct cm_rank_shared {
+    struct cm_line lines[CM_MAX_WORKERS];
+    struct cm_ll_slot ll[CM_LL_DEPTH];
+    struct cm_diag diag;
+    struct cm_team_slot team;
+};
+
+/* Abort: the first rank that fails wins the word; all waits look at it. */
+struct cm_abort {
+    alignas(CM_LINE) _Atomic uint32_t status; /* enum cm_status of the job, 0 = running */
+    _Atomic uint32_t rank;                    /* who raised it */
+};
+
+struct cm_shared {
+    struct cm_abort abort;
+    uint64_t bytes; /* of the whole segment */
+    uint32_t nranks;
+    unsigned char token[16]; /* the job's random token; a mapper compares it */
+};
+
+/* One FIFO's control lines; head and tail count slots, never wrap. */
+struct cm_port_lines {
+    alignas(CM_LINE) _Atomic uint64_t tail; /* slots filled: sender, release (protocol simple) */
+    alignas(CM_LINE) _Atomic uint64_t head; /* slots freed: receiver, release */
+};
+/* Head of one slot. flag: LL protocol, (slot number + 1), release after the payload. */
+struct cm_slot_head {
+    alignas(64) _Atomic uint64_t flag;
+    uint64_t sig;   /* signature of the operation */
+    uint64_t bytes; /* payload that follows the head */
+    unsigned char near[40];
+};
+
+/* Sizes and offsets of a segment, computed alike by every process. */
+struct cm_layout {
+    int nranks;          /* world ranks on the node */
+    int channels, depth; /* ports per ordered pair; slots per port, power of two */
+    size_t slot_bytes;   /* payload of a slot, multiple of 64 */
+    size_t arena_bytes;  /* of each rank, page multiple */
+    size_t ranks_at, ports_at, arenas_at, total; /* filled by cm_layout_fill() */
+};
+
+/* Fill the offsets. CM_EINVAL if a size overflows. */
+CM_MUST_CHECK enum cm_status cm_layout_fill(struct cm_layout *l);
+
+static inline struct cm_rank_shared *cm_rank_shared(void *base, const struct cm_layout *l, int rank)
+{
+    return (struct cm_rank_shared *)((char *)base + l->ranks_at) + rank;
+}
+
+/* Offset of rank's arena. */
+static inline size_t cm_arena_at(const struct cm_layout *l, int rank)
+{
+    return l->arenas_at + (size_t)rank * l->arena_bytes;
+}
+
+/* Offset of the port src -> dst on `channel`: struct cm_port_lines, then `depth` slots of
+   cm_slot_stride() bytes. */
+size_t cm_port_at(const struct cm_layout *l, int src, int dst, int channel);
+size_t cm_slot_stride(const struct cm_layout *l);
+
+#endif
