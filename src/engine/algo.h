@@ -1,0 +1,43 @@
+/*
+ * Algorithms: pure functions that write a plan for one rank.
+ */
+#ifndef CM_ENGINE_ALGO_H
+#define CM_ENGINE_ALGO_H
+
+#include "base/plan.h"
+
+/* Everything a plan may depend on; no message size, no addresses. */
+struct cm_build_args {
+    enum cm_coll coll;
+    enum cm_mode mode;
+    int rank, n, root;
+    const int32_t
+        *order; /* ring order: n ranks, position -> rank (NULL: 0..n-1), grouped by node */
+};
+
+typedef enum cm_status cm_build_fn(const struct cm_build_args *a, struct cm_plan *p);
+
+struct cm_algo {
+    const char *name;          /* "ring" */
+    const char *what;          /* one line for --list */
+    cm_build_fn *const *build; /* CM_NCOLLS entries; NULL: no form of that collective */
+};
+
+/* Rows, NULL-named last. Order is that of --list. */
+extern const struct cm_algo cm_algos[];
+const struct cm_algo *cm_algo_find(
+    const char *name); /* case-insensitive; NULL: no such algorithm */
+
+/*
+ * Build the plan of one rank. *out belongs to the caller: cm_plan_free().
+ * CM_EUNSUP: the algorithm has no such form (silent). CM_ENOMEM.
+ */
+CM_MUST_CHECK enum cm_status cm_plan_build(const struct cm_algo *algo,
+                                           const struct cm_build_args *a, struct cm_plan **out);
+void cm_plan_free(struct cm_plan *p); /* NULL is fine */
+
+/* Blocks of IN and OUT for a collective of n ranks (1 or n). */
+int cm_in_blocks(enum cm_coll c, int n);
+int cm_out_blocks(enum cm_coll c, int n);
+
+#endif

@@ -1,0 +1,147 @@
+/* The communicator's inside, shared by comm.c, bind.c, exec_host.c and ll.c. */
+#ifndef CM_ENGINE_COMM_INT_H
+#define CM_ENGINE_COMM_INT_H
+
+#include "engine/algo.h"
+#include "engine/comm.h"
+#include "engine/tune.h"
+#include "kernels/kernels.h"
+
+enum { CM_BINDS = 32 };
+
+/* One end of a FIFO. The sender's `seen` caches head, the receiver's caches tail. */
+struct cm_port {
+    struct cm_port_lines *lines;
+    unsigned char *slots;
+    uint64_t count; /* slots filled (sender) or freed (receiver) so far */
+    uint64_t seen;
+};
+
+/* What makes two operations alike; addresses are not part of it. */
+struct cm_key {
+    enum cm_coll coll;
+    enum cm_dtype dtype;
+    enum cm_op op;
+    int root;
+    size_t count;
+    const size_t *matrix;
+    bool in_place;
+};
+
+struct cm_bound_operand {
+    uint8_t space; /* enum cm_space */
+    int32_t rank;
+    size_t at; /* bytes from the space's start, channel share included */
+};
+
+struct cm_bound_wait {
+    int32_t rank, line;
+    uint32_t phase;
+};
+
+/* A fold with loops expanded and offsets resolved. Ranges index the pools of struct cm_bound. */
+struct cm_bound_fold {
+    int32_t from, nfrom, to, nto, wait, nwait;
+    size_t len; /* elements, over all passes */
+    bool post, divide;
+    bool done_first; /* post CM_PHASE_DONE before this fold: the exit waits begin */
+};
+
+struct cm_bound_worker {
+    int32_t first, nfolds;
+    int32_t channel, line;
+};
+
+/* LL shape: what is published, and how OUT comes from what the peers publish. */
+enum cm_ll_take { CM_LL_REDUCE, CM_LL_CONCAT, CM_LL_COPY, CM_LL_NOTHING };
+struct cm_ll_shape {
+    bool publish;
+    size_t publish_bytes;
+    enum cm_ll_take take;
+    size_t take_at;    /* where my part starts in a published buffer */
+    size_t take_bytes; /* its size */
+    int from;          /* CM_LL_COPY: whose buffer */
+};
+
+struct cm_bound {
+    struct cm_key key;
+    struct cm_choice choice;
+    uint64_t sig;
+    size_t esize;
+    cm_reduce_fn *reduce;
+    bool stream;
+    int divisor;
+    bool premul; /* IN operands are scaled by their owner's factor (mulsum) */
+    bool ll;
+    struct cm_ll_shape shape;
+    /* plan, bound */
+    int nworkers;
+    struct cm_bound_worker workers[CM_MAX_WORKERS];
+    struct cm_bound_fold *folds;
+    struct cm_bound_operand *operands;
+    struct cm_bound_wait *waits;
+    int nfolds, noperands, nwaits, cap_folds, cap_operands, cap_waits;
+    size_t cap; /* elements of a slot */
+    size_t npasses;
+    size_t scratch_used; /* bytes */
+};
+
+struct cm_comm {
+    int rank, n;
+    int32_t *world, *order;
+    void *base;
+    const struct cm_layout *layout;
+    const struct cm_waiter *waiter;
+    size_t scratch_at, scratch_bytes, arena_at, arena_end;
+    struct cm_force force;
+    struct cm_tune *tune;
+    bool contiguous;              /* the ring order is 0..n-1 */
+    struct cm_rank_shared **peer; /* n */
+    struct cm_rank_shared *self;
+    uint64_t op;                 /* operations started */
+    uint64_t *finished;          /* n: latest operation known to be finished by that rank */
+    uint64_t finished_min;       /* a lower bound of them all */
+    struct cm_port *send, *recv; /* n * layout->channels each */
+    size_t slot_stride;
+    size_t llc_bytes;
+    const void **src; /* n + 1 pointers: operands of the fold that runs */
+    void **dst;
+    int *scale;
+    struct cm_bound *last;
+    struct cm_bound *binds[CM_BINDS];
+    int next_bind;
+};
+
+/* bind.c: plan -> bound folds for a key and a choice; the caller's: cm_bound_free(). */
+CM_MUST_CHECK enum cm_status cm_bind(struct cm_comm *c, const struct cm_key *k,
+                                     const struct cm_choice *choice, struct cm_bound **out);
+void cm_bound_free(struct cm_bound *b);
+
+/* exec_host.c, ll.c: run one operation, c->op being its number. Blocks; errors as cm_comm_run. */
+CM_MUST_CHECK enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b,
+                                          const struct cm_op_args *a);
+CM_MUST_CHECK enum cm_status cm_ll_run(struct cm_comm *c, const struct cm_bound *b,
+                                       const struct cm_op_args *a);
+
+/* ll.c: the LL shape of a key; false if the collective has none or it does not fit a slot. */
+bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_shape *out);
+
+/* Report that `peer` (comm rank) runs another operation than we do; ends the job. */
+enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer);
+
+static inline struct cm_line *cm_line_of(const struct cm_comm *c, int rank, int worker)
+{
+    return &c->peer[rank]->lines[worker];
+}
+
+static inline uint64_t cm_seq(uint64_t op, uint32_t phase)
+{
+    return op << CM_PHASE_BITS | phase;
+}
+
+static inline size_t cm_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * Parser and look-up of the tuning table. Rules are few, so the first match is
+ * found by a walk; the result of a look-up is kept with the bound operation.
+ */
+#include "engine/tune.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "engine/algo.h"
+
+enum { FIELDS = 8, LINE_MAX_BYTES = 200 };
+
+struct range {
+    size_t lo, hi;
+};
+
+struct rule {
+    int coll; /* enum cm_coll or -1: any */
+    struct range ranks, bytes;
+    struct cm_choice choice;
+};
+
+struct cm_tune {
+    int nrules;
+    struct rule rules[];
+};
+
+const char cm_tune_default[] =
+    "# collective     ranks  bytes  algorithm  mode    protocol  channels  chunk\n"
+    "hypercube        *      0-2K   recdbl     copy    ll        1         -\n"
+    "hypercube        *      *      recdbl     direct  simple    1         -\n"
+    "alltoallv        *      *      direct     direct  simple    1         -\n"
+    "*                *      0-2K   direct     copy    ll        1         -\n"
+    "*                *      *      direct     direct  simple    1         -\n";
+
+/* "lo-hi", "lo-" or "*"; the bounds are sizes. */
+static bool parse_range(char *s, struct range *r)
+{
+    char *dash = strchr(s, '-');
+
+    *r = (struct range){0, SIZE_MAX};
+    if (strcmp(s, "*") == 0)
+        return true;
+    if (dash == NULL)
+        return cm_parse_size(s, &r->lo) && cm_parse_size(s, &r->hi);
+    *dash = '\0';
+    if (!cm_parse_size(s, &r->lo))
+        return false;
+    return dash[1] == '\0' || (cm_parse_size(dash + 1, &r->hi) && r->lo <= r->hi);
+}
+
+static bool parse_mode(const char *s, struct cm_choice *c)
+{
+    c->mode = strcmp(s, "direct") == 0 ? CM_MODE_DIRECT : CM_MODE_COPY;
+    return strcmp(s, "direct") == 0 || strcmp(s, "copy") == 0;
+}
+
+static bool parse_proto(const char *s, struct cm_choice *c)
+{
+    c->proto = strcmp(s, "ll") == 0 ? CM_PROTO_LL : CM_PROTO_SIMPLE;
+    return strcmp(s, "ll") == 0 || strcmp(s, "simple") == 0;
+}
+
+/* The name of the field that is wrong, or NULL. */
+static const char *parse_rule(char *f[FIELDS], struct rule *r)
+{
+    const struct cm_algo *algo = cm_algo_find(f[3]);
+    int64_t channels;
+
+    r->coll = strcmp(f[0], "*") == 0 ? -1 : cm_coll_find(f[0]);
+    if (r->coll < 0 && strcmp(f[0], "*") != 0)
+        return "collective";
+    if (!parse_range(f[1], &r->ranks))
+        return "ranks";
+    if (!parse_range(f[2], &r->bytes))
+        return "bytes";
+    if (algo == NULL)
+        return "algorithm";
+    r->choice.algo = algo->name;
+    if (!parse_mode(f[4], &r->choice))
+        return "mode";
+    if (!parse_proto(f[5], &r->choice))
+        return "protocol";
+    if (!cm_parse_int(f[6], 1, CM_MAX_CHANNELS, &channels))
+        return "channels";
+    r->choice.channels = (int)channels;
+    if (strcmp(f[7], "-") != 0 && !cm_parse_size(f[7], &r->choice.chunk))
+        return "chunk";
+    return NULL;
+}
+
+/* Split a line into blank-separated fields; their number, FIELDS + 1 if there are more. */
+static int split(char *line, char *f[FIELDS])
+{
+    char *save = NULL;
+    int n = 0;
+
+    for (char *w = strtok_r(line, " \t", &save); w != NULL; w = strtok_r(NULL, " \t", &save)) {
+        if (n == FIELDS)
+            return FIELDS + 1;
+        f[n++] = w;
+    }
+    return n;
+}
+
+/* One line into *r; *used tells whether it held a rule. */
+static enum cm_status parse_line(const char *at, size_t len, struct rule *r, bool *used)
+{
+    char line[LINE_MAX_BYTES], *f[FIELDS];
+    const char *wrong;
+    int n;
+
+    if (len >= sizeof(line))
+        return CM_EINVAL;
+    memcpy(line, at, len);
+    line[len] = '\0';
+    line[strcspn(line, "#")] = '\0';
+    n = split(line, f);
+    *used = n != 0;
+    if (n == 0)
+        return CM_OK;
+    wrong = n == FIELDS ? parse_rule(f, r) : "number of fields";
+    return wrong == NULL ? CM_OK : CM_FAIL(CM_EINVAL, "bad %s in a tuning rule", wrong);
+}
+
+enum cm_status cm_tune_parse(const char *text, const char *name, struct cm_tune **out)
+{
+    size_t lines = 1;
+    struct cm_tune *t;
+
+    for (const char *s = text; *s != '\0'; s++)
+        lines += *s == '\n';
+    t = calloc(1, sizeof(*t) + lines * sizeof(t->rules[0]));
+    if (t == NULL)
+        return CM_FAIL(CM_ENOMEM, "tuning table %s", name);
+    for (size_t k = 1; k <= lines; k++) {
+        size_t len = strcspn(text, "\n");
+        bool used = false;
+
+        if (parse_line(text, len, &t->rules[t->nrules], &used) != CM_OK) {
+            cm_tune_free(t);
+            return CM_FAIL(CM_EINVAL, "%s:%zu: not a tuning rule", name, k);
+        }
+        t->nrules += used;
+        text += len + (text[len] == '\n');
+    }
+    *out = t;
+    return CM_OK;
+}
+
+void cm_tune_free(struct cm_tune *t)
+{
+    free(t);
+}
+
+static bool in_range(const struct range *r, size_t v)
+{
+    return v >= r->lo && v <= r->hi;
+}
+
+bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t bytes,
+                  struct cm_choice *out)
+{
+    for (int k = 0; k < t->nrules; k++) {
+        const struct rule *r = &t->rules[k];
+
+        if ((r->coll < 0 || r->coll == (int)coll) && in_range(&r->ranks, (size_t)ranks) &&
+            in_range(&r->bytes, bytes)) {
+            *out = r->choice;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,36 @@
+/*
+ * The tuning table: which algorithm, mode and protocol for which operation.
+ *
+ * Text, one rule a line; the first that matches wins; '#' starts a comment:
+ *
+ *   collective  ranks  bytes  algorithm  mode  protocol  channels  chunk
+ *   all_reduce  2-8    0-2K   direct     copy  ll        1         -
+ *
+ * ranks and bytes are ranges "lo-hi" (hi inclusive), "lo-" or "*"; bytes is
+ * the larger of the send and receive buffer of a rank. collective may be "*".
+ * chunk "-": the size of a slot. The shipped default is written in this grammar.
+ */
+#ifndef CM_ENGINE_TUNE_H
+#define CM_ENGINE_TUNE_H
+
+#include "base/plan.h"
+#include "engine/comm.h"
+
+struct cm_tune;
+
+/* The shipped table. */
+extern const char cm_tune_default[];
+
+/*
+ * Parse a table. *out is the caller's: cm_tune_free(). CM_EINVAL: logged as
+ * "name:line: what is wrong". CM_ENOMEM.
+ */
+CM_MUST_CHECK enum cm_status cm_tune_parse(const char *text, const char *name,
+                                           struct cm_tune **out);
+void cm_tune_free(struct cm_tune *t);
+
+/* The first rule for (collective, ranks, bytes); false if none matches. */
+bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t bytes,
+                  struct cm_choice *out);
+
+#endif

@@ -1,0 +1,286 @@
+/*
+ * The verifier has teeth: plans of every algorithm, broken in one place, must
+ * be refused. What may pass is named in harmless(), with the reason.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/algo.h"
+#include "engine/verify.h"
+#include "mutate.h"
+#include "test.h"
+
+enum { MAX_N = 9, CALLS = 2 };
+
+struct subject {
+    const struct cm_algo *algo;
+    struct cm_build_args build;
+    struct cm_plan *plans[MAX_N];
+};
+
+static int refusals[NKINDS]; /* plans refused so far */
+
+/* Refused in one placement at least? `proof` is the last answer. */
+static bool refused(const struct subject *s, int depth, struct cm_proof *proof)
+{
+    for (int in_place = 0; in_place <= cm_colls[s->build.coll].in_place; in_place++) {
+        struct cm_verify_args a = {in_place, depth, CALLS};
+
+        CHECK(cm_verify(s->plans, s->build.n, &a, proof) == CM_OK, "verifier fails");
+        if (!proof->ok)
+            return true;
+    }
+    return false;
+}
+
+static bool uses_port(const struct cm_plan *p, const struct cm_fold *f)
+{
+    for (int k = 0; k < f->nfrom + f->nto; k++) {
+        if (operand_at(p, f, k)->space == CM_PORT)
+            return true;
+    }
+    return false;
+}
+
+/* Does only this rank compute the fold, so that its order is everybody's order? */
+static bool reduces_alone(const struct cm_plan *p, const struct cm_fold *f)
+{
+    int peer = p->operands[f->from].rank;
+
+    if (strcmp(p->algo, "recdbl") == 0) /* the odd rank of a pair takes in the idle one's input */
+        return p->rank % 2 == 1 && peer == p->rank - 1 && (p->n & (p->n - 1)) != 0;
+    return strcmp(p->algo, "oneshot") != 0;
+}
+
+/* Why this mutation of `p`, still whole, does no harm; NULL: it must be refused. */
+static const char *harmless(const struct cm_plan *p, enum kind kind, int at, int site)
+{
+    const struct cm_fold *f = &p->folds[at];
+    bool rooted_ring = cm_colls[p->coll].rooted && strcmp(p->algo, "ring") == 0;
+
+    if (kind == SHIFT_CHUNK && operand_at(p, f, site)->space == CM_PORT)
+        return "a port's chunk gives a length, and the next block is as long";
+    if (kind == SWAP_SOURCES && reduces_alone(p, f))
+        return "nobody else reduces this chunk";
+    if (kind == DOUBLE_FOLD && !uses_port(p, f))
+        return "the same copy, wait or arrival again";
+    if (kind == RETARGET && operand_at(p, f, site)->space == CM_SCRATCH && site < f->nfrom)
+        return "a peer's scratch may hold the same result";
+    if (kind == DROP_POST && rooted_ring && p->rank == p->root)
+        return "a root finishes more steps than its neighbour looks for";
+    return NULL;
+}
+
+/* Place number `site` of fold `at`; false: there is no such place. */
+static bool try_site(struct subject *s, struct cm_plan **mine, enum kind kind, int at, int site)
+{
+    struct cm_plan *whole = *mine;
+    struct cm_proof proof = {0};
+    bool some, refuses = false;
+
+    *mine = clone(whole);
+    some = mutate(*mine, kind, at, site);
+    if (some)
+        refuses = refused(s, s->build.mode == CM_MODE_COPY ? whole->min_depth : 1, &proof);
+    if (some && !refuses)
+        CHECK(harmless(whole, kind, at, site) != NULL,
+              "%s %s %s n=%d root=%d: %s at rank %d fold %d place %d is accepted",
+              cm_colls[whole->coll].name, whole->algo,
+              whole->mode == CM_MODE_COPY ? "copy" : "direct", whole->n, whole->root,
+              kind_names[kind], whole->rank, at, site);
+    refusals[kind] += refuses;
+    cm_plan_free(*mine);
+    *mine = whole;
+    return some;
+}
+
+static void break_rank(struct subject *s, int rank)
+{
+    for (int kind = 0; kind < NKINDS; kind++) {
+        for (int at = 0; at < s->plans[rank]->nfolds; at++) {
+            int site = 0;
+
+            while (try_site(s, &s->plans[rank], kind, at, site))
+                site++;
+        }
+    }
+}
+
+static void break_subject(struct subject *s)
+{
+    struct cm_proof proof;
+    int n = s->build.n, depth;
+
+    for (int r = 0; r < n; r++) {
+        s->build.rank = r;
+        s->plans[r] = NULL;
+        CHECK(cm_plan_build(s->algo, &s->build, &s->plans[r]) == CM_OK, "rank %d of %d", r, n);
+        if (s->plans[r] == NULL)
+            return;
+    }
+    depth = s->plans[0]->min_depth;
+    CHECK(!refused(s, depth, &proof), "%s", proof.why);
+    if (depth > 1)
+        CHECK(refused(s, depth - 1, &proof) && strstr(proof.why, "deadlock") != NULL,
+              "%s %s n=%d runs at depth %d", cm_colls[s->build.coll].name, s->algo->name, n,
+              depth - 1);
+    for (int r = 0; r < n; r++)
+        break_rank(s, r);
+    for (int r = 0; r < n; r++)
+        cm_plan_free(s->plans[r]);
+}
+
+static void break_algo(const char *name)
+{
+    static const int sizes[] = {3, 5, 8};
+    struct subject s = {.algo = cm_algo_find(name)};
+
+    for (int coll = 0; coll < CM_NCOLLS; coll++) {
+        for (size_t k = 0; s.algo->build[coll] != NULL && k < 2 * CM_LEN(sizes); k++) {
+            s.build = (struct cm_build_args){.coll = coll,
+                                             .mode = k % 2 ? CM_MODE_DIRECT : CM_MODE_COPY,
+                                             .n = sizes[k / 2],
+                                             .root = cm_colls[coll].rooted};
+            break_subject(&s);
+        }
+    }
+}
+
+static void test_direct(void)
+{
+    break_algo("direct");
+}
+
+static void test_oneshot(void)
+{
+    break_algo("oneshot");
+}
+
+static void test_ring(void)
+{
+    break_algo("ring");
+}
+
+static void test_tree(void)
+{
+    break_algo("tree");
+}
+
+static void test_recdbl(void)
+{
+    break_algo("recdbl");
+}
+
+static void test_every_kind_was_refused(void)
+{
+    for (int kind = 0; kind < NKINDS; kind++)
+        CHECK(refusals[kind] > 0, "no plan was refused for: %s", kind_names[kind]);
+}
+
+/* Edits that make a plan malformed, and a word of the answer. */
+static void edit_loop(struct cm_plan *p)
+{
+    p->folds[0].code = CM_LOOP;
+}
+
+static void edit_end(struct cm_plan *p)
+{
+    p->folds[0].code = CM_END;
+}
+
+static void edit_rank(struct cm_plan *p)
+{
+    p->operands[0].rank = p->n;
+}
+
+static void edit_port_to_self(struct cm_plan *p)
+{
+    p->operands[0] = (struct cm_operand){.space = CM_PORT, .rank = p->rank};
+}
+
+static void edit_remote(struct cm_plan *p)
+{
+    p->operands[0].rank = (p->rank + 1) % p->n;
+}
+
+static void edit_post(struct cm_plan *p)
+{
+    p->folds[0].post = true;
+}
+
+static void edit_sources(struct cm_plan *p)
+{
+    p->folds[0].nfrom = 0;
+}
+
+static void edit_channel(struct cm_plan *p)
+{
+    p->workers[0].channel = 1;
+}
+
+static void edit_pieces(struct cm_plan *p)
+{
+    p->pieces++;
+}
+
+static void edit_chunk(struct cm_plan *p)
+{
+    p->operands[0].chunk = (struct cm_index){.base = p->pieces};
+}
+
+static void test_malformed_plans(void)
+{
+    static const struct {
+        void (*edit)(struct cm_plan *p);
+        const char *why;
+    } cases[] = {
+        {edit_loop, "bad loops"},         {edit_end, "bad loops"},
+        {edit_rank, "no such rank"},      {edit_port_to_self, "port to itself"},
+        {edit_remote, "memory in copy"},  {edit_post, "posts in copy"},
+        {edit_sources, "0 sources"},      {edit_channel, "malformed"},
+        {edit_pieces, "belong together"}, {edit_chunk, "chunk 3"},
+    };
+    struct subject s = {.algo = cm_algo_find("ring"), .build = {.coll = CM_ALL_REDUCE, .n = 3}};
+
+    for (size_t k = 0; k < CM_LEN(cases); k++) {
+        struct cm_proof proof = {0};
+
+        for (int r = 0; r < s.build.n; r++) {
+            s.build.rank = r;
+            s.plans[r] = NULL;
+            CHECK(cm_plan_build(s.algo, &s.build, &s.plans[r]) == CM_OK, "rank %d", r);
+        }
+        cases[k].edit(s.plans[1]);
+        CHECK(refused(&s, 2, &proof) && strstr(proof.why, cases[k].why) != NULL, "\"%s\": %s",
+              cases[k].why, proof.why);
+        for (int r = 0; r < s.build.n; r++)
+            cm_plan_free(s.plans[r]);
+    }
+}
+
+static void test_bad_arguments(void)
+{
+    static const struct cm_verify_args bad[] = {
+        {false, 0, 1}, {false, 2, 0}, {true, 2, 1} /* alltoall has no in-place form */};
+    struct cm_build_args a = {.coll = CM_ALLTOALL, .n = 1};
+    struct cm_plan *p = NULL;
+    struct cm_proof proof;
+
+    CHECK(cm_plan_build(cm_algo_find("direct"), &a, &p) == CM_OK, "one rank");
+    for (size_t k = 0; p != NULL && k < CM_LEN(bad); k++)
+        CHECK(cm_verify(&p, 1, &bad[k], &proof) == CM_EINVAL, "case %zu", k);
+    cm_plan_free(p);
+}
+
+int main(void)
+{
+    RUN(test_bad_arguments);
+    RUN(test_malformed_plans);
+    RUN(test_direct);
+    RUN(test_oneshot);
+    RUN(test_ring);
+    RUN(test_tree);
+    RUN(test_recdbl);
+    RUN(test_every_kind_was_refused);
+    return test_end();
+}
