@@ -52,16 +52,15 @@ static void *slot_payload(struct cm_slot_head *h, size_t bytes)
 /*
  * Does that rank run this operation with another signature? The field is
  * reused every second operation, after the one between is done; when that is
- * seen afterwards there is no telling. Pairs with the fence in publish_bases().
+ * seen afterwards there is no telling. Pairs with publish_bases().
  */
 static bool signature_differs(const struct run *r, int rank)
 {
     const struct cm_line *line = cm_line_of(r->c, rank, 0);
     uint64_t op = r->c->op;
 
-    if (atomic_load_explicit(&line->sig[op & 1], memory_order_relaxed) == r->b->sig)
+    if (atomic_load_explicit(&line->sig[op & 1], memory_order_acquire) == r->b->sig)
         return false;
-    atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&line->seq, memory_order_relaxed) < cm_seq(op + 1, CM_PHASE_DONE);
 }
 
@@ -309,8 +308,7 @@ static void publish_bases(struct run *r)
     line->in[parity] = (uint64_t)((const char *)r->a->in - base);
     line->out[parity] = (uint64_t)((const char *)r->a->out - base);
     line->scratch[parity] = c->scratch_at;
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&line->sig[parity], r->b->sig, memory_order_relaxed);
+    atomic_store_explicit(&line->sig[parity], r->b->sig, memory_order_release);
 }
 
 enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const struct cm_op_args *a)

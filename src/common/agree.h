@@ -1,0 +1,19 @@
+/* Do the processes of a job run with the same options? Private to the launchers. */
+#ifndef CM_COMMON_AGREE_H
+#define CM_COMMON_AGREE_H
+
+#include <stdint.h>
+
+#include "common/opts_table.h"
+
+/* One hash per row of the option table, of the value in use; comparable between processes. */
+struct cm_digest {
+    uint64_t row[CM_MAX_OPTIONS];
+};
+
+void cm_digest_fill(const struct cm_opts *o, struct cm_digest *out);
+
+/* Long name of the first option that differs, or NULL. */
+const char *cm_digest_difference(const struct cm_digest *a, const struct cm_digest *b);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * The program: options, then either a plan to print or ranks to launch; each
+ * rank runs the rows of the sweep until all are done, a signal came or the
+ * time budget is spent (decided by all ranks together, between rows).
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "common/coll.h"
+#include "common/plan_mode.h"
+#include "common/rows.h"
+
+/* One process of the run. */
+struct bench_run {
+    const struct cm_bench *bench;
+    int argc;
+    char **argv;
+    struct cm_traffic traffic; /* alltoallv's file; dim 0: none */
+    _Atomic bool below;        /* the bandwidth threshold was missed */
+};
+
+/* alltoallv from a file: one size, and it must be large enough. */
+static enum cm_status check_traffic(const struct bench_run *run, const struct cm_opts *o, int n)
+{
+    const struct cm_traffic *t = &run->traffic;
+    const char *file = o->alltoallv.matrix_file;
+    size_t *bytes, most;
+    char have[32], need[32];
+
+    if (t->dim < n)
+        return CM_FAIL(CM_EINVAL, "%s: %d rows, but there are %d ranks", file, t->dim, n);
+    if (o->sweep.min_bytes != o->sweep.max_bytes)
+        return CM_FAIL(CM_EINVAL, "%s: a traffic matrix has one size: -b must equal -e", file);
+    bytes = malloc((size_t)n * (size_t)n * sizeof(*bytes));
+    if (bytes == NULL)
+        return CM_FAIL(CM_ENOMEM, "%s: %d x %d values", file, n, n);
+    most = SIZE_MAX;
+    if (cm_matrix_of_traffic(t, o->alltoallv.matrix_scale, n, 1, bytes)) {
+        size_t sent = cm_matrix_max_sent(bytes, n), received = cm_matrix_max_received(bytes, n);
+
+        most = sent > received ? sent : received;
+    }
+    free(bytes);
+    if (most <= o->sweep.max_bytes)
+        return CM_OK;
+    return CM_FAIL(CM_EINVAL, "%s: a rank sends or receives %s, more than -e %s", file,
+                   cm_format_size(most, need), cm_format_size(o->sweep.max_bytes, have));
+}
+
+static enum cm_status arena_bytes(const struct cm_opts *o, int n, void *arg, size_t *out)
+{
+    const struct bench_run *run = arg;
+    enum cm_status st = CM_OK;
+
+    if (run->traffic.dim > 0)
+        st = check_traffic(run, o, n);
+    return st == CM_OK ? cm_buffers_fit(o, n, cm_memory_available(), out) : st;
+}
+
+/* Why to stop before the next row; the same on all ranks. */
+enum stop { GO_ON, STOP_TIME, STOP_SIGNAL };
+
+static const char *const stop_text[] = {
+    [STOP_TIME] = "--max-time is over",
+    [STOP_SIGNAL] = "a signal ended the run",
+};
+
+static enum cm_status ask_all(struct cm_rank *r, int64_t start_ns, enum stop *out)
+{
+    double budget_s = r->opts->run.max_time_s;
+    unsigned char *all = malloc((size_t)r->n), mine = GO_ON;
+    enum cm_status st;
+
+    if (all == NULL)
+        return CM_FAIL(CM_ENOMEM, "%d bytes", r->n);
+    if (r->rank == 0 && budget_s > 0 && (double)(cm_now_ns() - start_ns) > budget_s * CM_NS_PER_S)
+        mine = STOP_TIME;
+    if (*r->signal != 0)
+        mine = STOP_SIGNAL;
+    st = cm_team_gather(&r->team, &mine, sizeof(mine), all);
+    *out = GO_ON;
+    for (int i = 0; st == CM_OK && i < r->n; i++)
+        *out = all[i] > *out ? (enum stop)all[i] : *out;
+    free(all);
+    return st;
+}
+
+static void show_progress(struct cm_report *report, const struct cm_sweep *s, int64_t row_ns)
+{
+    const struct cm_point *p = &s->now;
+    char what[96], size[32];
+
+    if (report == NULL || row_ns < 2 * (int64_t)CM_NS_PER_S)
+        return;
+    snprintf(what, sizeof(what), "%s %s %s", cm_dtypes[p->dtype].name, cm_ops[p->op].name,
+             cm_format_size(p->bytes, size));
+    cm_report_progress(report, what, s->total > 0 ? (double)(s->done - 1) / (double)s->total : 0);
+}
+
+static enum cm_status run_rows(const struct bench_run *run, struct cm_rank *r,
+                               struct cm_report *report, struct cm_rows *rows, enum stop *stop)
+{
+    bool rooted = cm_colls[run->bench->coll].rooted;
+    struct cm_sweep s =
+        cm_sweep_of(&r->opts->sweep, run->bench->redop_column == NULL, rooted, r->n);
+    int64_t start = cm_now_ns(), row_ns = 0;
+    enum cm_status st = CM_OK;
+
+    *stop = GO_ON;
+    while (st == CM_OK && *stop == GO_ON && cm_sweep_next(&s)) {
+        int64_t before = cm_now_ns();
+
+        show_progress(report, &s, row_ns);
+        st = cm_rows_run(rows, &s.now);
+        row_ns = cm_now_ns() - before;
+        if (st == CM_OK && s.done != s.total)
+            st = ask_all(r, start, stop);
+    }
+    return st;
+}
+
+/* Rank 0 closes the report, whatever happened; all learn whether the threshold was missed. */
+static enum cm_status finish(struct bench_run *run, struct cm_rank *r, struct cm_report *report,
+                             const struct cm_summary *s)
+{
+    bool below = false, any = false, orderly;
+    enum cm_status st = CM_OK;
+
+    orderly = s->status == CM_OK || s->status == CM_EDATA || s->status == CM_ETRUNC;
+    if (report != NULL) {
+        below = orderly && cm_report_below(report);
+        st = cm_report_close(report, s);
+    }
+    if (!orderly)
+        return s->status;
+    if (st == CM_OK)
+        st = cm_team_or(&r->team, below, &any);
+    if (st == CM_OK && any)
+        atomic_store(&run->below, true);
+    return st == CM_OK ? s->status : st;
+}
+
+static enum cm_status rank_body(struct cm_rank *r, void *arg)
+{
+    struct bench_run *run = arg;
+    const struct cm_traffic *traffic = run->traffic.dim > 0 ? &run->traffic : NULL;
+    struct cm_summary sum = {.status = CM_OK};
+    struct cm_report *report = NULL;
+    struct cm_rows *rows = NULL;
+    enum stop stop = GO_ON;
+
+    if (r->rank == 0) {
+        sum.status = cm_report_open(run->bench, r, run->argc, run->argv, &report);
+        if (sum.status != CM_OK)
+            return sum.status;
+    }
+    sum.status = cm_rows_open(run->bench, r, report, traffic, &rows);
+    if (sum.status == CM_OK)
+        sum.status = run_rows(run, r, report, rows, &stop);
+    if (rows != NULL) {
+        sum.wrong = cm_rows_wrong(rows);
+        sum.bad_rows = cm_rows_bad(rows);
+    }
+    sum.truncated = stop != GO_ON || sum.status != CM_OK;
+    sum.why_truncated = stop != GO_ON ? stop_text[stop] : NULL;
+    if (sum.status == CM_OK && sum.wrong > 0)
+        sum.status = CM_EDATA;
+    else if (sum.status == CM_OK && sum.truncated)
+        sum.status = CM_ETRUNC;
+    sum.status = finish(run, r, report, &sum);
+    cm_rows_close(rows);
+    return sum.status;
+}
+
+static enum cm_exit launch(const struct cm_bench *b, int argc, char **argv, const struct cm_opts *o)
+{
+    struct bench_run run = {.bench = b, .argc = argc, .argv = argv};
+    enum cm_status st = CM_OK;
+    enum cm_exit code;
+
+    if (b->coll == CM_ALLTOALLV && o->alltoallv.matrix_file != NULL)
+        st = cm_matrix_read(o->alltoallv.matrix_file, &run.traffic);
+    if (st != CM_OK)
+        return cm_status_exit(st);
+    code = cm_launch(&run.argc, &run.argv, o, arena_bytes, rank_body, &run);
+    cm_traffic_free(&run.traffic);
+    return code == CM_EXIT_OK && atomic_load(&run.below) ? CM_EXIT_BELOW : code;
+}
+
+int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
+{
+    struct cm_opts o;
+    enum cm_parsed what;
+    enum cm_status st = cm_opts_parse(argc, argv, b, &o, &what);
+    enum cm_exit code = cm_status_exit(st);
+
+    if (st == CM_OK && what == CM_PARSED_RUN)
+        code = o.report.plan ? cm_status_exit(cm_plan_mode(b, &o)) : launch(b, argc, argv, &o);
+    cm_opts_free(&o);
+    return (int)code;
+}

@@ -1,0 +1,93 @@
+/*
+ * Reading the launchers' variables. Two questions, two tables: was there a
+ * launcher at all (then MPI is asked), and did it start more than one process
+ * (then a world of one is a mistake).
+ */
+#define _GNU_SOURCE
+#include "common/launch_env.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+/* Beginnings of the names that launchers set for the processes they start. */
+static const char *const marks[] = {
+    "OMPI_COMM_WORLD_", "PMI_",  "PMI2_",    "PMIX_", "MPI_LOCAL", "MV2_COMM_WORLD_",
+    "SLURM_STEP_ID=",   "PALS_", "FLUX_JOB", "JSM_",  "HYDI_",     "SLURM_PROCID=",
+};
+
+/* `launched`: NULL, or a check that the variable speaks of this very process. */
+struct evidence {
+    const char *variable;
+    int64_t from; /* values from here on prove a world of more than one */
+    bool (*launched)(void);
+};
+
+static int64_t number(const char *variable)
+{
+    const char *text = getenv(variable);
+    int64_t v;
+
+    return text != NULL && cm_parse_int(text, 0, INT64_MAX, &v) ? v : -1;
+}
+
+/*
+ * A shell in an allocation inherits SLURM_NTASKS, and a batch script has
+ * SLURM_PROCID=0 besides. Only a real step, or a higher rank, is a launch;
+ * numbers from 2^32 - 16 on name the batch and the interactive step.
+ */
+static bool slurm_launched(void)
+{
+    enum { FIRST_SPECIAL_STEP = -16 };
+    int64_t step = number("SLURM_STEP_ID");
+
+    return number("SLURM_PROCID") > 0 ||
+           (step >= 0 && step < (int64_t)UINT32_MAX + 1 + FIRST_SPECIAL_STEP &&
+            number("SLURM_PROCID") >= 0);
+}
+
+static const struct evidence table[] = {
+    {"OMPI_COMM_WORLD_SIZE", 2, NULL},
+    {"PMI_SIZE", 2, NULL},
+    {"PMIX_SIZE", 2, NULL},
+    {"PMIX_RANK", 1, NULL},
+    {"PMI_RANK", 1, NULL},
+    {"MV2_COMM_WORLD_SIZE", 2, NULL},
+    {"JSM_NAMESPACE_SIZE", 2, NULL},
+    {"FLUX_JOB_SIZE", 2, NULL},
+    {"MPI_LOCALNRANKS", 2, NULL},
+    {"SLURM_STEP_NUM_TASKS", 2, slurm_launched},
+    {"SLURM_NTASKS", 2, slurm_launched},
+};
+
+bool cm_env_launched(void)
+{
+    for (char **entry = environ; *entry != NULL; entry++)
+        for (size_t i = 0; i < CM_LEN(marks); i++)
+            if (strncmp(*entry, marks[i], strlen(marks[i])) == 0)
+                return true;
+    return false;
+}
+
+enum cm_status cm_env_check_alone(const char *library, bool has_mpi)
+{
+    for (size_t i = 0; i < CM_LEN(table); i++) {
+        const struct evidence *e = &table[i];
+
+        if (number(e->variable) < e->from || (e->launched != NULL && !e->launched()))
+            continue;
+        if (!has_mpi)
+            return CM_FAIL(CM_ESYS,
+                           "%s=%s shows a launcher with several processes, but this build has no "
+                           "MPI: build with MPI, or start one process and use -t or -g",
+                           e->variable, getenv(e->variable));
+        return CM_FAIL(CM_ESYS,
+                       "%s=%s shows a launcher with several processes, but MPI sees a world of 1: "
+                       "the launcher does not belong to %s; use that library's mpirun",
+                       e->variable, getenv(e->variable), library != NULL ? library : "this MPI");
+    }
+    return CM_OK;
+}

@@ -1,0 +1,20 @@
+/* What the environment says about how this process was started. Private to the launchers. */
+#ifndef CM_COMMON_LAUNCH_ENV_H
+#define CM_COMMON_LAUNCH_ENV_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+/* Does any variable show that an MPI or batch launcher started this process? */
+bool cm_env_launched(void);
+
+/*
+ * A process that is alone in its world, although its launcher started several,
+ * would measure nothing and look fine. CM_ESYS, one logged line that names the
+ * variable: the launcher and this program do not fit. `library`: the MPI in
+ * use, or NULL. `has_mpi`: this build could use MPI.
+ */
+CM_MUST_CHECK enum cm_status cm_env_check_alone(const char *library, bool has_mpi);
+
+#endif

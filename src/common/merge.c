@@ -1,0 +1,187 @@
+/*
+ * Combining ranks: a row's time is the ranks' times under -a; bandwidths follow
+ * from it; wrong elements add up; the slowest rank is named.
+ */
+#include "common/merge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/algo.h"
+
+static const char *const why_text[] = {
+    [CM_RUNS] = NULL,
+    [CM_NOT_ASKED] = "not asked for (--placement)",
+    [CM_NO_IN_PLACE] = "this collective has no in-place form",
+    [CM_NO_BYTES] = "rounds to 0 bytes",
+    [CM_NO_ROOT] = "the group has no such rank as root",
+};
+
+/* The ranks of one group, one after the other. */
+struct members {
+    const struct cm_merge *m;
+    int group, at;
+};
+
+/* Next world rank of the group, or -1. */
+static int next_member(struct members *s)
+{
+    while (s->at < s->m->rank->n) {
+        int rank = s->at++;
+
+        if (s->m->rank->infos[rank].group == s->group)
+            return rank;
+    }
+    return -1;
+}
+
+static int ranks_in(const struct cm_merge *m, int group)
+{
+    struct members s = {m, group, 0};
+    int n = 0;
+
+    while (next_member(&s) >= 0)
+        n++;
+    return n;
+}
+
+static double per_op_us(const struct cm_merge *m, int64_t ns)
+{
+    const struct cm_opts_run *o = &m->rank->opts->run;
+
+    return (double)ns / ((double)o->iters * o->agg_iters) / CM_NS_PER_US;
+}
+
+static double combined_us(const struct cm_merge *m, const struct cm_result *r, double of_first)
+{
+    switch (m->rank->opts->run.average) {
+    case CM_AVG_RANK0:
+        return of_first;
+    case CM_AVG_MEAN:
+        return r->rank_avg_us;
+    case CM_AVG_MIN:
+        return r->rank_min_us;
+    case CM_AVG_MAX:
+        break;
+    }
+    return r->rank_max_us;
+}
+
+static void merge_ranks(const struct cm_merge *m, int group, int half, struct cm_result *out)
+{
+    struct members s = {m, group, 0};
+    double sum = 0, of_first = 0;
+    int n = 0, rank;
+
+    while ((rank = next_member(&s)) >= 0) {
+        const struct cm_reading *r = &m->records[rank].half[half];
+        double us = per_op_us(m, r->total_ns), first = (double)r->first_ns / CM_NS_PER_US;
+
+        if (n++ == 0)
+            out->rank_min_us = of_first = us;
+        if (n == 1 || us > out->rank_max_us) {
+            out->rank_max_us = us;
+            out->slowest = rank;
+        }
+        out->rank_min_us = us < out->rank_min_us ? us : out->rank_min_us;
+        out->first_us = first > out->first_us ? first : out->first_us;
+        out->wrong += r->wrong;
+        out->checked = r->checked;
+        sum += us;
+    }
+    out->rank_avg_us = sum / n;
+    out->time_us = combined_us(m, out, of_first);
+    out->cpu_us = of_first;
+}
+
+static void merge_samples(const struct cm_merge *m, int group, int half, struct cm_result *out)
+{
+    const struct cm_opts_run *o = &m->rank->opts->run;
+    size_t skip = (size_t)o->per_iter_skip, n = (size_t)o->iters - skip;
+
+    if (m->sample_us[half] == NULL || n == 0)
+        return;
+    out->has_samples = true;
+    out->sample_us = m->sample_us[half][group] + skip;
+    memcpy(m->scratch, out->sample_us, n * sizeof(*m->scratch));
+    out->samples = cm_stats_of(m->scratch, n);
+}
+
+static struct cm_result merge_half(const struct cm_merge *m, int group, int half,
+                                   const struct cm_record *first)
+{
+    struct cm_result out = {
+        .measured = first->why[half] == CM_RUNS, .why = why_text[first->why[half]], .slowest = -1};
+
+    if (!out.measured)
+        return out;
+    merge_ranks(m, group, half, &out);
+    merge_samples(m, group, half, &out);
+    if (out.time_us > 0) /* bytes per microsecond are 1e-3 GB/s */
+        out.alg_gbs = (double)first->alg_bytes / out.time_us / 1e3;
+    out.bus_gbs = out.alg_gbs * m->bench->bus_factor(ranks_in(m, group));
+    return out;
+}
+
+static void name_choice(const struct cm_record *r, struct cm_row *out)
+{
+    static const char *const modes[] = {[CM_MODE_COPY] = "copy", [CM_MODE_DIRECT] = "direct"};
+    static const char *const protos[] = {
+        [CM_PROTO_AUTO] = "auto", [CM_PROTO_SIMPLE] = "simple", [CM_PROTO_LL] = "ll"};
+    const struct cm_algo *algo = cm_algo_find(r->algo);
+
+    if (r->mode < 0)
+        return;
+    out->algo = algo != NULL ? algo->name : NULL;
+    out->mode = modes[r->mode];
+    out->proto = protos[r->proto];
+    out->channels = r->channels;
+}
+
+void cm_merge_row(const struct cm_merge *m, int group, struct cm_row *out)
+{
+    struct members s = {m, group, 0};
+    const struct cm_record *first = &m->records[next_member(&s)];
+    const struct cm_point *p = m->point;
+    bool ran;
+
+    *out = (struct cm_row){.cycle = p->cycle,
+                           .group = group,
+                           .bytes = first->bytes,
+                           .count = first->count,
+                           .dtype = p->dtype,
+                           .op = p->op,
+                           .root = p->root,
+                           .start_unix_ms = m->start_unix_ms};
+    out->redop = m->bench->redop_column != NULL ? m->bench->redop_column : cm_ops[p->op].name;
+    for (int half = 0; half < 2; half++)
+        out->half[half] = merge_half(m, group, half, first);
+    ran = out->half[0].measured || out->half[1].measured;
+    out->counted = ran && ranks_in(m, group) > 1;
+    if (!ran)
+        out->note = out->half[out->half[0].why == why_text[CM_NOT_ASKED]].why;
+    else if (!out->counted)
+        out->note = "one rank: nothing is communicated";
+    name_choice(first, out);
+}
+
+void cm_merge_print_traffic(const struct cm_merge *m, int group, const struct cm_row *row)
+{
+    struct members s = {m, group, 0};
+    double factor = m->bench->bus_factor(ranks_in(m, group));
+    int rank;
+
+    fprintf(stderr, "# alltoallv: size %zu type %s\n", row->bytes, cm_dtypes[row->dtype].name);
+    while ((rank = next_member(&s)) >= 0) {
+        const struct cm_record *r = &m->records[rank];
+        uint64_t most = r->send_bytes > r->recv_bytes ? r->send_bytes : r->recv_bytes;
+        double us = per_op_us(m, r->half[0].total_ns), gbs = us > 0 ? (double)most / us / 1e3 : 0;
+
+        fprintf(stderr,
+                "#   rank=%d send_bytes=%" PRIu64 " recv_bytes=%" PRIu64
+                " time_us=%.2f alg_bw=%.2f bus_bw=%.2f\n",
+                rank, r->send_bytes, r->recv_bytes, us, gbs, gbs * factor);
+    }
+}

@@ -1,0 +1,117 @@
+/*
+ * Options: one table row each (opts_table.c) gives the parser, the environment
+ * variable, --help, the README table and the JSON echo. Constant after parsing,
+ * passed down, never global.
+ */
+#ifndef CM_COMMON_OPTS_H
+#define CM_COMMON_OPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+
+enum cm_placement { CM_PLACE_BOTH, CM_PLACE_OUT, CM_PLACE_IN };
+enum cm_average { CM_AVG_RANK0, CM_AVG_MEAN, CM_AVG_MIN, CM_AVG_MAX }; /* -a 0..3 */
+enum cm_backend { CM_BACKEND_AUTO, CM_BACKEND_HOST, CM_BACKEND_CUDA };
+enum cm_split_op { CM_SPLIT_NONE, CM_SPLIT_AND, CM_SPLIT_OR, CM_SPLIT_MOD, CM_SPLIT_DIV };
+enum { CM_ALL = -1 }; /* -d all, -o all, -r all */
+
+struct cm_opts_launch {
+    int threads; /* -t, >= 1 */
+    int gpus;    /* -g, >= 1 */
+    enum cm_backend backend;
+    enum cm_split_op split; /* on the world rank */
+    uint64_t split_value;
+    const char *node_map; /* "0,0,1,1" as given, or NULL; parsed by cm_parse_node_map */
+    const char *wire;     /* forced wire or NULL */
+    int device;           /* first device of a process, -1: by local rank; no effect on the host */
+    bool parallel_init;   /* -p */
+};
+struct cm_opts_sweep {
+    size_t min_bytes, max_bytes, step_bytes;
+    int step_factor;     /* 1: additive by step_bytes */
+    int dtype, op, root; /* index or CM_ALL */
+    int cycles;          /* -N; 0: for ever */
+};
+struct cm_opts_run {
+    int iters, warmup, agg_iters;
+    int checks;      /* -c: verified launches per row and placement; 0: none */
+    int check_every; /* also verify every N-th timed iteration; 0: off */
+    enum cm_placement placement;
+    enum cm_average average;
+    int blocking;      /* -z 0..3 */
+    int unalign;       /* -u elements */
+    bool per_iter;     /* -I */
+    int per_iter_skip; /* -K */
+    bool cpu_time;     /* -C */
+    double timeout_s;  /* -T; 0: the default deadlines */
+    double max_time_s; /* --max-time; 0: none */
+    uint64_t seed;
+};
+struct cm_opts_engine {
+    const char *algo; /* NULL: the tuning table chooses */
+    int mode;         /* enum cm_mode or -1 */
+    int proto;        /* enum cm_proto */
+    int channels;     /* 0: automatic */
+    size_t chunk;     /* 0: automatic */
+    size_t buffer;    /* NCCL_BUFFSIZE: bytes of one port (all slots); 0: default */
+};
+struct cm_opts_report {
+    const char *json, *csv;  /* paths, "-" is stdout, NULL: none */
+    bool timestamps, memory; /* -S, -M */
+    const char *debug;       /* NCCL_DEBUG level in lower case, or NULL */
+    const char *debug_file;
+    double min_bw_gbs; /* the average bus bandwidth must reach 0.9 of it; 0: no threshold */
+    bool plan;         /* --plan: print, verify and end */
+};
+/* Traffic of alltoallv. */
+struct cm_opts_alltoallv {
+    double spread;           /* 0 (even) .. 1 (nothing to oneself) */
+    const char *matrix_file; /* NULL: generated from spread */
+    double matrix_scale;     /* factor of the file's values, >= 0 */
+    bool print_summary;      /* per-rank lines */
+};
+struct cm_opts {
+    struct cm_opts_launch launch;
+    struct cm_opts_sweep sweep;
+    struct cm_opts_run run;
+    struct cm_opts_engine engine;
+    struct cm_opts_report report;
+    struct cm_opts_alltoallv alltoallv;
+    const char *inject;  /* fault spec as given, or NULL; parsed by cm_inject_parse */
+    const char *program; /* argv[0] without its folder */
+    /* what the environment set: "NCCL_ALGO=ring" lines for the header, NULL-terminated, owned */
+    char **from_env;
+};
+
+enum cm_parsed {
+    CM_PARSED_RUN,
+    CM_PARSED_STOP /* --help, --version, --list: the text is printed, exit 0 */
+};
+
+/*
+ * Read the command line, then the environment for what it left open:
+ * COLLMARK_<OPTION> wins over the names of NCCL and nccl-tests. -r and -o are
+ * accepted by every driver, as nccl-tests does. Strings point into argv or are
+ * owned by *o: free with cm_opts_free(), also after a failure. CM_EINVAL: one
+ * line on stderr names the option or variable and its value; CM_EUNSUP: this
+ * build cannot do it; CM_ENOMEM.
+ */
+struct cm_bench;
+CM_MUST_CHECK enum cm_status cm_opts_parse(int argc, char **argv, const struct cm_bench *bench,
+                                           struct cm_opts *o, enum cm_parsed *what);
+void cm_opts_free(struct cm_opts *o);
+
+/* Checks that need the number of ranks: roots, length of the node map. CM_EINVAL, logged. */
+CM_MUST_CHECK enum cm_status cm_opts_check_ranks(const struct cm_opts *o, int nranks);
+
+/* node_of[nranks] from "0,0,1,1"; false if it does not parse or has another length. */
+bool cm_parse_node_map(const char *text, int nranks, int32_t *node_of);
+
+/* Colour of a world rank under the split option. */
+uint64_t cm_split_colour(const struct cm_opts_launch *o, int rank);
+
+#endif

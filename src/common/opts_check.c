@@ -1,0 +1,79 @@
+/*
+ * What options mean together: derived defaults first, then conflicts. Nothing
+ * that the user wrote is changed; what cannot be done is refused.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "common/opts_table.h"
+
+static enum cm_source source_of(const struct cm_parse *p, const char *name)
+{
+    return p->from[cm_option_named(name) - cm_options];
+}
+
+/* The command line wins over the environment, so of -i and -f only equals can be in conflict. */
+static enum cm_status check_step(const struct cm_parse *p)
+{
+    struct cm_opts_sweep *s = &p->o->sweep;
+    enum cm_source step = source_of(p, "stepbytes"), factor = source_of(p, "stepfactor");
+
+    if (s->step_factor > 1 && step != CM_FROM_PRESET && step == factor)
+        return CM_FAIL(CM_EINVAL,
+                       "-f/--stepfactor '%d' and -i/--stepbytes '%zu' exclude each other",
+                       s->step_factor, s->step_bytes);
+    if (step > factor)
+        s->step_factor = 1;
+    if (s->step_factor > 1 && s->min_bytes == 0)
+        return CM_FAIL(CM_EINVAL, "-b/--minbytes '0' with -f/--stepfactor '%d' would never end",
+                       s->step_factor);
+    return CM_OK;
+}
+
+static enum cm_status check_sizes(const struct cm_parse *p)
+{
+    struct cm_opts_sweep *s = &p->o->sweep;
+    bool open_end = source_of(p, "maxbytes") == CM_FROM_PRESET;
+    char lo[32], hi[32];
+
+    if (open_end && s->min_bytes > s->max_bytes)
+        s->max_bytes = s->min_bytes;
+    if (s->min_bytes > s->max_bytes)
+        return CM_FAIL(CM_EINVAL, "-b/--minbytes '%s'%s is larger than -e/--maxbytes '%s'",
+                       cm_format_size(s->min_bytes, lo),
+                       source_of(p, "minbytes") == CM_FROM_PRESET ? " (the default)" : "",
+                       cm_format_size(s->max_bytes, hi));
+    return check_step(p);
+}
+
+static enum cm_status check_per_iter(const struct cm_opts_run *r)
+{
+    if (r->per_iter_skip > 0 && !r->per_iter)
+        return CM_FAIL(CM_EINVAL, "-K/--per_iter_skip '%d' needs -I/--per_iter_timing 1",
+                       r->per_iter_skip);
+    if (r->per_iter_skip >= r->iters)
+        return CM_FAIL(CM_EINVAL, "-K/--per_iter_skip '%d' leaves nothing of -n/--iters '%d'",
+                       r->per_iter_skip, r->iters);
+    return CM_OK;
+}
+
+static enum cm_status check_reports(const struct cm_opts_report *r)
+{
+    if (r->json != NULL && r->csv != NULL && strcmp(r->json, r->csv) == 0)
+        return CM_FAIL(CM_EINVAL, "-J/--output_file and --csv both name '%s'", r->json);
+    return CM_OK;
+}
+
+enum cm_status cm_opts_check(struct cm_parse *p)
+{
+    enum cm_status st = check_sizes(p);
+
+    if (st == CM_OK)
+        st = check_per_iter(&p->o->run);
+    if (st == CM_OK)
+        st = check_reports(&p->o->report);
+    if (st == CM_OK && p->o->launch.backend == CM_BACKEND_CUDA)
+        st = CM_FAIL(CM_EUNSUP, "--backend 'cuda': this build has no CUDA backend");
+    return st;
+}

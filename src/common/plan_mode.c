@@ -1,0 +1,184 @@
+/*
+ * A plan is plain data, so it can be shown and proved without ranks: build it
+ * for every rank, run all of them at once on sets of contributions (the
+ * verifier), for both placements, several queue depths and several calls in a
+ * row. One line per proof: what it covered, folds, bytes per rank.
+ */
+#include "common/plan_mode.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "engine/algo.h"
+#include "engine/verify.h"
+
+enum { CALLS = 2, FIRST_N = 2, LAST_N = 64 };
+
+/* What is proved. */
+struct subject {
+    const struct cm_algo *algo;
+    enum cm_coll coll;
+    enum cm_mode mode;
+    int n, root;
+    struct cm_plan **plans; /* of all n ranks */
+};
+
+static void free_plans(struct subject *s)
+{
+    for (int r = 0; s->plans != NULL && r < s->n; r++)
+        cm_plan_free(s->plans[r]);
+    free(s->plans);
+    s->plans = NULL;
+}
+
+static enum cm_status build_plans(struct subject *s)
+{
+    enum cm_status st = CM_OK;
+
+    s->plans = calloc((size_t)s->n, sizeof(struct cm_plan *));
+    if (s->plans == NULL)
+        return CM_FAIL(CM_ENOMEM, "plans of %d ranks", s->n);
+    for (int r = 0; st == CM_OK && r < s->n; r++) {
+        struct cm_build_args a = {
+            .coll = s->coll, .mode = s->mode, .rank = r, .n = s->n, .root = s->root};
+
+        st = cm_plan_build(s->algo, &a, &s->plans[r]);
+    }
+    if (st != CM_OK)
+        free_plans(s);
+    return st;
+}
+
+/* All placements and depths; stops at the first proof that fails. */
+static enum cm_status prove(const struct subject *s, struct cm_proof *out)
+{
+    static const int depths[] = {1, 2, 8};
+    int placements = cm_colls[s->coll].in_place ? 2 : 1;
+    int ndepths = s->mode == CM_MODE_COPY ? (int)CM_LEN(depths) : 1;
+    enum cm_status st = CM_OK;
+
+    memset(out, 0, sizeof(*out));
+    out->ok = true;
+    for (int i = 0; st == CM_OK && out->ok && i < placements * ndepths; i++) {
+        struct cm_verify_args a = {
+            .in_place = i >= ndepths, .depth = depths[i % ndepths], .calls = CALLS};
+
+        if (s->mode == CM_MODE_DIRECT || a.depth >= s->plans[0]->min_depth)
+            st = cm_verify(s->plans, s->n, &a, out);
+    }
+    return st;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void print_proof(const struct subject *s, const struct cm_proof *p, size_t bytes)
+{
+    uint64_t den = p->bytes_den > 0 ? p->bytes_den : 1, div = gcd(p->bytes_num, den);
+    double moved = (double)bytes * (double)p->bytes_num / (double)den;
+    char size[32], root[24] = "";
+
+    if (cm_colls[s->coll].rooted)
+        snprintf(root, sizeof(root), " root %d", s->root);
+    printf("%s %s %s n=%d%s: ", cm_colls[s->coll].name, s->algo->name,
+           s->mode == CM_MODE_COPY ? "copy" : "direct", s->n, root);
+    if (!p->ok) {
+        printf("proof FAILED: %s\n", p->why);
+        return;
+    }
+    printf("proof OK, %d folds, bytes per rank %" PRIu64 "/%" PRIu64 " (%.0f of %s)\n", p->longest,
+           p->bytes_num / div, den / div, moved, cm_format_size(bytes, size));
+}
+
+/* How often proofs and forms came out. */
+struct tally {
+    int built, failed;
+};
+
+static enum cm_status prove_one(struct subject *s, const struct cm_opts *o, bool show,
+                                struct tally *t)
+{
+    struct cm_proof proof;
+    enum cm_status st = build_plans(s);
+
+    if (st == CM_EUNSUP)
+        return CM_OK; /* no such form */
+    if (st != CM_OK)
+        return st;
+    if (show)
+        cm_plan_print(s->plans[0], stdout);
+    st = prove(s, &proof);
+    if (st == CM_OK) {
+        print_proof(s, &proof, o->sweep.max_bytes);
+        fflush(stdout);
+        t->built++;
+        t->failed += !proof.ok;
+    }
+    free_plans(s);
+    return st;
+}
+
+/* One number of ranks: the root that -r names, or with -r all each (the plan is printed once). */
+static enum cm_status prove_roots(struct subject s, const struct cm_opts *o, bool show,
+                                  struct tally *t)
+{
+    bool all = cm_colls[s.coll].rooted && o->sweep.root == CM_ALL;
+    int first = cm_colls[s.coll].rooted && !all ? o->sweep.root % s.n : 0;
+    int last = all ? s.n - 1 : first;
+    enum cm_status st = CM_OK;
+
+    for (s.root = first; st == CM_OK && s.root <= last; s.root++)
+        st = prove_one(&s, o, show && s.root == first, t);
+    return st;
+}
+
+static enum cm_status prove_form(struct subject s, const struct cm_opts *o, struct tally *t)
+{
+    int ranks = o->launch.threads * o->launch.gpus;
+    enum cm_status st = CM_OK;
+
+    s.n = ranks;
+    if (ranks > 1)
+        return prove_roots(s, o, true, t);
+    for (s.n = FIRST_N; st == CM_OK && s.n <= LAST_N; s.n++)
+        st = prove_roots(s, o, false, t);
+    return st;
+}
+
+enum cm_status cm_plan_mode(const struct cm_bench *b, const struct cm_opts *o)
+{
+    int ranks = o->launch.threads * o->launch.gpus;
+    struct tally t = {0, 0};
+    enum cm_status st = CM_OK;
+
+    if (ranks > 1) {
+        st = cm_opts_check_ranks(o, ranks);
+        if (st != CM_OK)
+            return st;
+    }
+    for (const struct cm_algo *a = cm_algos; st == CM_OK && a->name != NULL; a++) {
+        if (o->engine.algo != NULL && a != cm_algo_find(o->engine.algo))
+            continue;
+        for (int mode = CM_MODE_COPY; st == CM_OK && mode <= CM_MODE_DIRECT; mode++) {
+            struct subject s = {.algo = a, .coll = b->coll, .mode = (enum cm_mode)mode};
+
+            if (o->engine.mode < 0 || o->engine.mode == mode)
+                st = prove_form(s, o, &t);
+        }
+    }
+    if (st == CM_OK && t.built == 0)
+        return CM_FAIL(CM_EUNSUP, "--plan: %s has no plan for these options",
+                       cm_colls[b->coll].name);
+    return st == CM_OK && t.failed > 0 ? CM_EDATA : st;
+}

@@ -1,0 +1,351 @@
+/*
+ * The report: takes rows, keeps the figures over them and hands them to sinks.
+ *
+ * Every entry holds the lock, so that a watchdog may end the report while a
+ * row is being written. After `ended` the sinks are gone and rows are dropped.
+ */
+#include "common/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "common/report_int.h"
+
+/* Files first: if one cannot be opened, stdout stays empty. */
+static const struct cm_sink_kind *const kinds[] = {&cm_sink_json, &cm_sink_csv, &cm_sink_table};
+
+static int64_t unix_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / CM_NS_PER_MS;
+}
+
+char *cm_utc(int64_t ms, bool millis, char *buf)
+{
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    size_t n;
+
+    gmtime_r(&s, &tm);
+    n = strftime(buf, CM_UTC_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (millis)
+        n += (size_t)snprintf(buf + n, CM_UTC_BYTES - n, ".%03d", (int)(ms % 1000));
+    snprintf(buf + n, CM_UTC_BYTES - n, "Z");
+    return buf;
+}
+
+double cm_report_average(const struct cm_report *rep, int group)
+{
+    const struct cm_tally *t = &rep->groups[group];
+
+    return t->n > 0 ? t->sum / (double)t->n : NAN;
+}
+
+int cm_report_slowest(const struct cm_report *rep)
+{
+    int slowest = -1;
+
+    for (int g = 0; g < rep->rank->ngroups; g++) {
+        double average = cm_report_average(rep, g);
+
+        if (isfinite(average) && (slowest < 0 || average < cm_report_average(rep, slowest)))
+            slowest = g;
+    }
+    return slowest;
+}
+
+/* nccl-tests leaves ten percent below the threshold; so do we. */
+bool cm_report_is_below(const struct cm_report *rep)
+{
+    double least = 0.9 * rep->opts->report.min_bw_gbs;
+
+    for (int g = 0; least > 0 && g < rep->rank->ngroups; g++) {
+        if (!(cm_report_average(rep, g) >= least)) /* true for NaN */
+            return true;
+    }
+    return false;
+}
+
+int cm_report_group_size(const struct cm_report *rep, int group)
+{
+    int size = 0;
+
+    for (int r = 0; r < rep->rank->n; r++)
+        size += rep->rank->infos[r].group == group;
+    return size;
+}
+
+const char *cm_report_type(const struct cm_row *row)
+{
+    return cm_dtypes[row->dtype].name;
+}
+
+const char *cm_report_time_over(const struct cm_opts *o)
+{
+    static const char *const over[] = {
+        [CM_AVG_RANK0] = "rank 0",
+        [CM_AVG_MEAN] = "mean over ranks",
+        [CM_AVG_MIN] = "minimum over ranks",
+        [CM_AVG_MAX] = "maximum over ranks",
+    };
+
+    return over[o->run.average];
+}
+
+/* ---- rows ---- */
+
+static void remark(struct cm_report *rep, const char *text)
+{
+    int i = 0;
+
+    if (text == NULL)
+        return;
+    while (i < rep->nnotes && strcmp(rep->notes[i].text, text) != 0)
+        i++;
+    if (i == CM_MAX_NOTES)
+        return;
+    if (i == rep->nnotes)
+        rep->notes[rep->nnotes++] = (struct cm_note){text, 0};
+    rep->notes[i].count++;
+}
+
+static void tally(struct cm_report *rep, const struct cm_row *row)
+{
+    struct cm_tally *t = &rep->groups[row->group];
+
+    remark(rep, row->note);
+    for (int h = 0; h < 2; h++) {
+        const struct cm_result *half = &row->half[h];
+
+        remark(rep, half->measured ? NULL : half->why);
+        rep->checked += half->measured && half->checked;
+        if (!row->counted || !half->measured)
+            continue;
+        t->n++;
+        t->sum += half->bus_gbs; /* a NaN stays: then there is no average */
+    }
+}
+
+static const double *copy_samples(const struct cm_result *half)
+{
+    size_t bytes = half->samples.n * sizeof(double);
+    double *copy = bytes > 0 && half->sample_us != NULL ? malloc(bytes) : NULL;
+
+    if (copy != NULL)
+        memcpy(copy, half->sample_us, bytes);
+    return copy;
+}
+
+static enum cm_status keep(struct cm_report *rep, const struct cm_row *row)
+{
+    struct cm_row *mine;
+
+    if (rep->nrows == rep->cap_rows) {
+        size_t cap = rep->cap_rows == 0 ? 64 : 2 * rep->cap_rows;
+        struct cm_row *rows = realloc(rep->rows, cap * sizeof(*rows));
+
+        if (rows == NULL)
+            return CM_FAIL(CM_ENOMEM, "%zu rows of the report", cap);
+        rep->rows = rows;
+        rep->cap_rows = cap;
+    }
+    mine = &rep->rows[rep->nrows++];
+    *mine = *row;
+    for (int h = 0; h < 2; h++)
+        mine->half[h].sample_us = rep->keeps_samples ? copy_samples(&row->half[h]) : NULL;
+    return CM_OK;
+}
+
+static void note_failure(struct cm_report *rep, enum cm_status st)
+{
+    if (rep->status == CM_OK)
+        rep->status = st;
+}
+
+static void clear_progress(struct cm_report *rep)
+{
+    if (rep->progress_ns == 0)
+        return;
+    rep->progress_ns = 0;
+    note_failure(rep, cm_write_all(STDERR_FILENO, "\r\033[K", 4, "stderr"));
+}
+
+void cm_report_row(struct cm_report *rep, const struct cm_row *row)
+{
+    pthread_mutex_lock(&rep->lock);
+    if (!rep->ended) {
+        clear_progress(rep);
+        tally(rep, row);
+        if (rep->keeps_rows)
+            note_failure(rep, keep(rep, row));
+        for (int i = 0; i < rep->nsinks; i++)
+            note_failure(rep, rep->sinks[i].kind->row(rep, rep->sinks[i].state, row));
+    }
+    pthread_mutex_unlock(&rep->lock);
+}
+
+void cm_report_progress(struct cm_report *rep, const char *what, double fraction)
+{
+    char line[96];
+    int n;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    pthread_mutex_lock(&rep->lock);
+    if (!rep->ended && cm_now_ns() - rep->progress_ns >= CM_NS_PER_S / 4) {
+        rep->progress_ns = cm_now_ns();
+        n = snprintf(line, sizeof(line), "\r# %.60s %3.0f %%\033[K", what, 100 * fraction);
+        note_failure(rep, cm_write_all(STDERR_FILENO, line, (size_t)n, "stderr"));
+    }
+    pthread_mutex_unlock(&rep->lock);
+}
+
+/* ---- begin and end ---- */
+
+static void release(struct cm_report *rep)
+{
+    for (size_t i = 0; i < rep->nrows; i++) {
+        free((void *)rep->rows[i].half[0].sample_us);
+        free((void *)rep->rows[i].half[1].sample_us);
+    }
+    free(rep->rows);
+    free(rep->groups);
+    pthread_mutex_destroy(&rep->lock);
+    free(rep);
+}
+
+static void close_sinks(struct cm_report *rep, const struct cm_end *end)
+{
+    for (int i = 0; i < rep->nsinks; i++)
+        note_failure(rep, rep->sinks[i].kind->close(rep, rep->sinks[i].state, end));
+    rep->nsinks = 0;
+    rep->ended = true;
+}
+
+static enum cm_status open_sinks(struct cm_report *rep)
+{
+    enum cm_status st = CM_OK;
+
+    for (size_t i = 0; i < CM_LEN(kinds) && st == CM_OK; i++) {
+        struct cm_sink *sink = &rep->sinks[rep->nsinks];
+
+        if (!kinds[i]->wanted(rep->opts))
+            continue;
+        sink->kind = kinds[i];
+        st = kinds[i]->open(rep, &sink->state);
+        if (st == CM_OK)
+            rep->nsinks++;
+    }
+    if (st != CM_OK)
+        close_sinks(rep, NULL);
+    return st;
+}
+
+enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r, int argc,
+                              char **argv, struct cm_report **out)
+{
+    struct cm_report *rep = calloc(1, sizeof(*rep));
+    struct cm_tally *groups = calloc((size_t)r->ngroups, sizeof(*groups));
+    enum cm_status st;
+
+    if (rep == NULL || groups == NULL) {
+        free(rep);
+        free(groups);
+        return CM_FAIL(CM_ENOMEM, "report of %d groups", r->ngroups);
+    }
+    rep->bench = b;
+    rep->rank = r;
+    rep->opts = r->opts;
+    rep->argc = argc;
+    rep->argv = argv;
+    rep->groups = groups;
+    rep->start_unix_ms = unix_ms();
+    rep->keeps_samples = r->opts->report.json != NULL && r->opts->run.per_iter;
+    rep->keeps_rows = r->opts->report.json != NULL || r->ngroups > 1;
+    pthread_mutex_init(&rep->lock, NULL);
+    st = open_sinks(rep);
+    if (st != CM_OK) {
+        release(rep);
+        return st;
+    }
+    *out = rep;
+    return CM_OK;
+}
+
+bool cm_report_below(struct cm_report *rep)
+{
+    bool below;
+
+    pthread_mutex_lock(&rep->lock);
+    below = cm_report_is_below(rep);
+    pthread_mutex_unlock(&rep->lock);
+    return below;
+}
+
+static enum cm_exit exit_of(const struct cm_report *rep, const struct cm_summary *s)
+{
+    if (s->status != CM_OK)
+        return cm_status_exit(s->status);
+    if (s->wrong > 0)
+        return CM_EXIT_WRONG;
+    if (s->truncated)
+        return CM_EXIT_TRUNCATED;
+    return cm_report_is_below(rep) ? CM_EXIT_BELOW : CM_EXIT_OK;
+}
+
+/* "Aborted by another rank" is what rank 0 saw; the abort word says why. */
+static enum cm_status job_status(const struct cm_report *rep, enum cm_status st)
+{
+    const struct cm_abort *abort = rep->rank->waiter.abort;
+    enum cm_status why = st == CM_EABORT && abort != NULL ? cm_abort_status(abort) : CM_OK;
+
+    return why != CM_OK ? why : st;
+}
+
+static void end(struct cm_report *rep, const struct cm_summary *s)
+{
+    struct cm_end e = {.summary = *s, .unix_ms = unix_ms()};
+
+    e.summary.status = job_status(rep, s->status);
+    e.exit = exit_of(rep, &e.summary);
+    if (s->truncated && s->why_truncated == NULL)
+        e.summary.why_truncated = cm_status_text(e.summary.status);
+    clear_progress(rep);
+    close_sinks(rep, &e);
+}
+
+enum cm_status cm_report_close(struct cm_report *rep, const struct cm_summary *s)
+{
+    enum cm_status st;
+
+    pthread_mutex_lock(&rep->lock);
+    if (!rep->ended)
+        end(rep, s);
+    st = rep->status;
+    pthread_mutex_unlock(&rep->lock);
+    release(rep);
+    return st;
+}
+
+void cm_report_abandon(struct cm_report *rep, enum cm_status st)
+{
+    struct cm_summary s = {.status = st, .truncated = true};
+    struct timespec until;
+
+    if (rep == NULL)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1;
+    if (pthread_mutex_timedlock(&rep->lock, &until) != 0)
+        return;
+    if (!rep->ended)
+        end(rep, &s);
+    pthread_mutex_unlock(&rep->lock);
+}

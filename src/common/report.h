@@ -1,0 +1,94 @@
+/*
+ * Reports: the rows of a run go to every open sink (table on stdout, JSON,
+ * CSV). Only world rank 0 holds a report. One row is one write, flushed.
+ * All functions may be called from any thread.
+ */
+#ifndef CM_COMMON_REPORT_H
+#define CM_COMMON_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/coll.h"
+#include "common/launch.h"
+#include "common/opts.h"
+#include "common/stats.h"
+
+/* One placement of one row. */
+struct cm_result {
+    bool measured;   /* false: not run; `why` says why */
+    const char *why; /* static text, NULL if measured */
+    double time_us;  /* per operation, combined over ranks by -a */
+    double cpu_us;   /* -C: enqueue time of rank 0 */
+    double alg_gbs, bus_gbs;
+    bool checked;
+    int64_t wrong;   /* wrong elements over all ranks; valid if checked */
+    double first_us; /* first call of this row, warm-up included in nothing else */
+    double rank_min_us, rank_avg_us, rank_max_us; /* the same time over ranks */
+    int slowest;                                  /* world rank of rank_max_us */
+    bool has_samples;
+    struct cm_stats samples; /* per-iteration, maximum over ranks */
+    const double *sample_us; /* samples.n values in order, or NULL; copied by cm_report_row() */
+};
+
+/* Texts are not copied: they must outlive the report. */
+struct cm_row {
+    int cycle, group;
+    size_t bytes, count;
+    int dtype, op, root; /* root -1: not rooted */
+    const char *redop;   /* column text */
+    bool counted;        /* goes into the average (false: rounded to 0 bytes, one rank) */
+    const char *note;    /* why not, or NULL */
+    const char *algo, *mode, *proto; /* what ran */
+    int channels;
+    int64_t start_unix_ms;
+    struct cm_result half[2]; /* 0: out of place, 1: in place */
+};
+
+struct cm_report;
+
+/*
+ * Open the sinks and write the header: version, parameters, devices, notes.
+ * `r`, its tables and argv must outlive the report. CM_ESYS: a path cannot be
+ * written (checked before anything is printed). CM_ENOMEM.
+ */
+CM_MUST_CHECK enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r,
+                                            int argc, char **argv, struct cm_report **out);
+
+/* One row of the first group is printed at once; rows of other groups are kept for the end. */
+void cm_report_row(struct cm_report *rep, const struct cm_row *row);
+
+/* A measurement takes long: show (row, fraction) on stderr if that is a terminal. */
+void cm_report_progress(struct cm_report *rep, const char *what, double fraction);
+
+struct cm_summary {
+    enum cm_status status; /* of the whole job */
+    int64_t wrong;         /* wrong elements in all */
+    int64_t bad_rows;
+    bool truncated;
+    const char *why_truncated;
+};
+
+/*
+ * Is the average bus bandwidth of a group below 0.9 x --min-bw, or is there
+ * none although a threshold was given? Then the exit code is CM_EXIT_BELOW,
+ * unless something worse happened. Ask before cm_report_close().
+ */
+bool cm_report_below(struct cm_report *rep);
+
+/*
+ * Footer, other groups' tables; closes the sinks and frees the report, in any
+ * case. CM_ESYS: something could not be written, now or before.
+ */
+CM_MUST_CHECK enum cm_status cm_report_close(struct cm_report *rep, const struct cm_summary *s);
+
+/*
+ * The job ends here and now with `st`: write what there is, marked truncated.
+ * For watchdogs and signal paths (not for signal handlers); waits at most a
+ * second for a row that is being written. Later rows are dropped; the report
+ * stays allocated and cm_report_close() may still be called. NULL is fine.
+ */
+void cm_report_abandon(struct cm_report *rep, enum cm_status st);
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * The start of the report: what runs, with which parameters, where, and what
+ * to know before reading the numbers. Lines and their order are those of
+ * nccl-tests; ours follow them, before the list of devices.
+ */
+#include <string.h>
+#include <stdlib.h>
+
+#include "common/opts_table.h"
+#include "common/report_int.h"
+#include "common/version.h"
+#include "kernels/kernels.h"
+
+enum { MAX_CPUS = 4096, MERGE_ABOVE = 16 };
+
+/* Mark the CPUs of a list as the kernel writes it: "0-3,8". What does not parse is left out. */
+static void mark_cpus(const char *list, bool *cpu)
+{
+    while (*list != '\0') {
+        char *end;
+        long lo = strtol(list, &end, 10), hi = lo;
+
+        if (end == list)
+            return;
+        if (*end == '-')
+            hi = strtol(end + 1, &end, 10);
+        for (long c = lo < 0 ? 0 : lo; c <= hi && c < MAX_CPUS; c++)
+            cpu[c] = true;
+        list = *end == ',' ? end + 1 : end + strlen(end);
+    }
+}
+
+struct cm_share cm_header_share(const struct cm_report *rep)
+{
+    const struct cm_rank_info *infos = rep->rank->infos;
+    bool cpu[MAX_CPUS] = {false};
+    struct cm_share s = {0, 0};
+
+    for (int r = 0; r < rep->rank->n; r++) {
+        if (strcmp(infos[r].boot_id, infos[0].boot_id) != 0)
+            continue;
+        s.ranks++;
+        mark_cpus(infos[r].cpus, cpu);
+    }
+    for (int c = 0; c < MAX_CPUS; c++)
+        s.cpus += cpu[c];
+    return s;
+}
+
+void cm_header_ranks(FILE *f, const struct cm_report *rep, int group)
+{
+    const struct cm_rank_info *infos = rep->rank->infos;
+    const char *comma = "";
+
+    for (int r = 0; r < rep->rank->n; r++) {
+        int first = r;
+
+        if (infos[r].group != group)
+            continue;
+        while (r + 1 < rep->rank->n && infos[r + 1].group == group)
+            r++;
+        fprintf(f, r > first ? "%s%d-%d" : "%s%d", comma, first, r);
+        comma = ",";
+    }
+}
+
+static void print_parameters(FILE *f, const struct cm_report *rep)
+{
+    const struct cm_opts *o = rep->opts;
+    bool factor = o->sweep.step_factor > 1;
+
+    fprintf(f, "# collmark version %s backend=host wire=%s\n", cm_version, rep->rank->wire);
+    fprintf(f, "# Collective test starting: %s\n", o->program);
+    fprintf(f,
+            "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d "
+            "iters: %d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+            o->launch.threads, o->launch.gpus, o->sweep.min_bytes, o->sweep.max_bytes,
+            factor ? (size_t)o->sweep.step_factor : o->sweep.step_bytes,
+            factor ? "factor" : "bytes", o->run.warmup, o->run.iters, o->run.agg_iters,
+            o->run.checks, o->run.unalign);
+}
+
+static void print_modes(FILE *f, const struct cm_opts *o)
+{
+    static const char *const blocking[] = {
+        NULL,
+        "# Blocking Enabled: wait for completion and barrier after each operation\n",
+        "# Blocking Enabled: wait for completion after each operation\n",
+        "# Blocking Enabled: wait for completion and, untimed, barrier after each iteration\n",
+    };
+
+    if (blocking[o->run.blocking] != NULL)
+        fputs(blocking[o->run.blocking], f);
+    if (o->run.per_iter && o->run.per_iter_skip > 0)
+        fprintf(
+            f, "# Per-Iteration Report: maximum over ranks; the first %d iterations are left out\n",
+            o->run.per_iter_skip);
+    else if (o->run.per_iter)
+        fputs("# Per-Iteration Report: maximum over ranks\n", f);
+    if (o->launch.parallel_init)
+        fputs("# Parallel Init Enabled: ranks initialise concurrently, as always here\n", f);
+}
+
+/* What the user forces upon the engine. */
+static void print_forced(FILE *f, const struct cm_opts *o)
+{
+    const char *before = "# Forced: ";
+    struct cm_option_value v;
+
+    for (const struct cm_option *row = cm_options; row->name != NULL; row++) {
+        if (row->group != CM_GROUP_ENGINE)
+            continue;
+        cm_option_get(row, o, &v);
+        if (v.type == CM_VALUE_WHOLE)
+            fprintf(f, "%s%s %lld", before, row->name, (long long)v.whole);
+        else if (v.type == CM_VALUE_TEXT && strcmp(v.text, "auto") != 0)
+            fprintf(f, "%s%s %s", before, row->name, v.text);
+        else
+            continue;
+        before = ", ";
+    }
+    if (before[0] == ',')
+        fputc('\n', f);
+}
+
+static void print_notes(FILE *f, const struct cm_report *rep)
+{
+    const struct cm_rank *r = rep->rank;
+    struct cm_share share = cm_header_share(rep);
+
+    fprintf(f, "# Time: timed loop / operations, %s (-a %d)\n", cm_report_time_over(rep->opts),
+            (int)rep->opts->run.average);
+    fprintf(f, "# Kernels: %s  clock: CLOCK_MONOTONIC\n", cm_kernel_isa());
+    fprintf(f, "# MPI: %s\n", r->library != NULL ? r->library : "not used");
+    print_forced(f, rep->opts);
+    for (char **line = rep->opts->from_env; line != NULL && *line != NULL; line++)
+        fprintf(f, "# Environment: %s\n", *line);
+    if (rep->opts->inject != NULL)
+        fprintf(f, "# Fault injected: %s\n", rep->opts->inject);
+    if (r->oversubscribed)
+        fprintf(f, "# Note: %d ranks share %d CPU%s, so they wait for each other's time slices\n",
+                share.ranks, share.cpus, share.cpus == 1 ? "" : "s");
+    if (r->n == 1)
+        fputs("# Note: 1 rank: nothing is communicated\n", f);
+}
+
+/* May ranks a and a + 1 share a line? They may differ in rank, thread, device and CPUs. */
+static bool mergeable(const struct cm_rank_info *a, const struct cm_rank_info *b)
+{
+    return a->proc == b->proc && a->group == b->group && a->node == b->node && a->numa == b->numa &&
+           strcmp(a->host, b->host) == 0 && strcmp(a->cpu, b->cpu) == 0;
+}
+
+static void print_range(FILE *f, const char *name, int lo, int hi)
+{
+    if (lo == hi)
+        fprintf(f, "%s %2d", name, lo);
+    else
+        fprintf(f, "%s %2d-%d", name, lo, hi);
+}
+
+static void print_devices(FILE *f, const struct cm_report *rep)
+{
+    const struct cm_rank_info *infos = rep->rank->infos;
+    int n = rep->rank->n;
+
+    fputs("#\n# Using devices\n", f);
+    for (int r = 0; r < n; r++) {
+        const struct cm_rank_info *a = &infos[r];
+
+        while (n > MERGE_ABOVE && r + 1 < n && mergeable(a, &infos[r + 1]))
+            r++;
+        print_range(f, "#  Rank", a->rank, infos[r].rank);
+        fprintf(f, " Group %2d Pid %6d on %10s ", a->group, a->pid, a->host);
+        print_range(f, "device", a->device, infos[r].device);
+        fprintf(f, " [host] %s cpus %s%s numa %d node %d\n", a->cpu, a->cpus,
+                strcmp(a->cpus, infos[r].cpus) == 0 ? "" : "...", a->numa, a->node);
+    }
+}
+
+void cm_header_print(FILE *f, const struct cm_report *rep)
+{
+    print_parameters(f, rep);
+    print_modes(f, rep->opts);
+    print_notes(f, rep);
+    print_devices(f, rep);
+    if (rep->rank->ngroups > 1) {
+        fputs("#\n# Group 0: ranks ", f);
+        cm_header_ranks(f, rep, 0);
+        fprintf(f, " (further groups at the end: %d)\n", rep->rank->ngroups - 1);
+    }
+}

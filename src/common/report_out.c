@@ -1,0 +1,164 @@
+/*
+ * Output of reports: pages of text that go out in one write, and files.
+ *
+ * A whole file is written under a temporary name beside its place and renamed
+ * at the end, so a reader sees the old document or the new one, never a part.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/report_int.h"
+
+enum cm_status cm_write_all(int fd, const char *text, size_t n, const char *what)
+{
+    while (n > 0) {
+        ssize_t k = write(fd, text, n);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return cm_fail_errno(what);
+        text += k;
+        n -= (size_t)k;
+    }
+    return CM_OK;
+}
+
+void cm_page_begin(struct cm_page *p)
+{
+    p->text = NULL;
+    p->n = 0;
+    p->f = open_memstream(&p->text, &p->n);
+}
+
+enum cm_status cm_page_end(struct cm_page *p, int fd, const char *what)
+{
+    bool whole = p->f != NULL && !ferror(p->f);
+    enum cm_status st;
+
+    if (p->f != NULL)
+        whole = fclose(p->f) == 0 && whole;
+    if (whole) {
+        fflush(stdout); /* what others printed comes first */
+        st = cm_write_all(fd, p->text, p->n, what);
+    } else {
+        st = CM_FAIL(CM_ENOMEM, "text of %s", what);
+    }
+    free(p->text);
+    return st;
+}
+
+/* Is there something at `path` that a rename must not replace: a device, a pipe? */
+static bool is_special(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static enum cm_status open_temp(struct cm_outfile *f)
+{
+    size_t bytes = strlen(f->path) + 32;
+
+    f->temp = malloc(bytes);
+    if (f->temp == NULL)
+        return CM_FAIL(CM_ENOMEM, "name of %s", f->path);
+    snprintf(f->temp, bytes, "%s.tmp.%ld", f->path, (long)getpid());
+    f->fd = open(f->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (f->fd >= 0)
+        return CM_OK;
+    free(f->temp);
+    f->temp = NULL;
+    return cm_fail_errno(f->path);
+}
+
+enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *out)
+{
+    struct cm_outfile f = {STDOUT_FILENO, NULL, NULL};
+    enum cm_status st = CM_OK;
+
+    /* Through a link to its end, so that the link survives the rename. */
+    f.path = realpath(path, NULL);
+    if (f.path == NULL || strcmp(path, "-") == 0) {
+        free(f.path);
+        f.path = strdup(path);
+    }
+    if (f.path == NULL)
+        return CM_FAIL(CM_ENOMEM, "name of %s", path);
+    if (strcmp(path, "-") != 0) {
+        if (whole && !is_special(f.path)) {
+            st = open_temp(&f);
+        } else {
+            f.fd = open(f.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+            st = CM_SYS(f.fd >= 0, path);
+        }
+    }
+    if (st != CM_OK) {
+        free(f.path);
+        return st;
+    }
+    *out = f;
+    return CM_OK;
+}
+
+static enum cm_status close_fd(struct cm_outfile *f)
+{
+    return f->fd == STDOUT_FILENO ? CM_OK : CM_SYS(close(f->fd) == 0, f->path);
+}
+
+static void free_names(struct cm_outfile *f)
+{
+    free(f->path);
+    free(f->temp);
+    f->path = f->temp = NULL;
+}
+
+enum cm_status cm_outfile_keep(struct cm_outfile *f)
+{
+    enum cm_status st = close_fd(f);
+
+    if (st == CM_OK && f->temp != NULL)
+        st = CM_SYS(rename(f->temp, f->path) == 0, f->path);
+    free_names(f);
+    return st;
+}
+
+void cm_outfile_drop(struct cm_outfile *f)
+{
+    if (close_fd(f) == CM_OK && f->temp != NULL)
+        unlink(f->temp);
+    free_names(f);
+}
+
+/* Length of the well-formed UTF-8 character at s, 0 if it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+    if (s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
+        return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+void cm_utf8_repair(char *text)
+{
+    for (unsigned char *s = (unsigned char *)text; *s != '\0';) {
+        size_t n = utf8_length(s);
+
+        if (n == 0)
+            *s = '?';
+        s += n == 0 ? 1 : n;
+    }
+}

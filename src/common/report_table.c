@@ -1,0 +1,226 @@
+/*
+ * The table on stdout: columns, widths and footer of nccl-tests, so that its
+ * readers' scripts work.
+ *
+ * A row has 13 fields whatever happened: what was not measured or not checked
+ * is N/A. A figure is never wider than its column; it loses decimals instead,
+ * and then becomes an exponent. Rows of group 0 appear as they come, those of
+ * other groups as further tables at the end.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "common/report_int.h"
+
+enum { FIT_BYTES = 32 };
+
+static bool table_wanted(const struct cm_opts *o)
+{
+    bool json = o->report.json != NULL && strcmp(o->report.json, "-") == 0;
+    bool csv = o->report.csv != NULL && strcmp(o->report.csv, "-") == 0;
+
+    return !json && !csv;
+}
+
+/* The most exact of 2, 1, 0 decimals or an exponent that fits into `width`. */
+static const char *fit(double v, int width, char *buf)
+{
+    if (!isfinite(v))
+        return "N/A";
+    for (int decimals = 2; decimals >= 0; decimals--) {
+        if (snprintf(buf, FIT_BYTES, "%.*f", decimals, v) <= width)
+            return buf;
+    }
+    snprintf(buf, FIT_BYTES, "%.*e", width - 6, v);
+    return buf;
+}
+
+static const char *fit_count(bool valid, int64_t v, char *buf)
+{
+    if (!valid)
+        return "N/A";
+    if (snprintf(buf, FIT_BYTES, "%" PRId64, v) > 6)
+        snprintf(buf, FIT_BYTES, "%.0e", (double)v);
+    return buf;
+}
+
+static void print_titles(FILE *f, const struct cm_opts *o)
+{
+    const char *time = o->run.cpu_time ? "cputime" : "time";
+    const char *i_names = o->run.per_iter ? "    i_min    i_max    i_p99    i_cv%" : "";
+    const char *i_units = o->run.per_iter ? "     (us)     (us)     (us)      (%)" : "";
+    const char *s_name = o->report.timestamps ? "           timestamp" : "";
+    const char *s_unit = o->report.timestamps ? "               (UTC)" : "";
+
+    fputs("#\n", f);
+    if (o->run.per_iter)
+        fprintf(f, "#%51s  %-67s  %-67s \n", "", "out-of-place (+ per-iteration)",
+                "in-place (+ per-iteration)");
+    else
+        fprintf(f, "#%62s%-35s%-18s\n", "", "out-of-place", "in-place");
+    fprintf(f, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
+    for (int h = 0; h < 2; h++)
+        fprintf(f, "  %7s  %6s  %6s  %6s%s", time, "algbw", "busbw", "#wrong", i_names);
+    fprintf(f, " %s\n", s_name);
+    fprintf(f, "# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
+    for (int h = 0; h < 2; h++)
+        fprintf(f, "  %7s  %6s  %6s  %6s%s", "(us)", "(GB/s)", "(GB/s)", "", i_units);
+    fprintf(f, " %s\n", s_unit);
+}
+
+static void print_half(FILE *f, const struct cm_opts *o, const struct cm_result *half)
+{
+    double time = o->run.cpu_time ? half->cpu_us : half->time_us;
+    const double samples[] = {half->samples.min, half->samples.max, half->samples.p99,
+                              half->samples.cv_pct};
+    bool ok = half->measured, sampled = ok && half->has_samples;
+    char t[FIT_BYTES], alg[FIT_BYTES], bus[FIT_BYTES], wrong[FIT_BYTES];
+
+    fprintf(f, "  %7s  %6s  %6s  %6s", fit(ok ? time : NAN, 7, t),
+            fit(ok ? half->alg_gbs : NAN, 6, alg), fit(ok ? half->bus_gbs : NAN, 6, bus),
+            fit_count(ok && half->checked, half->wrong, wrong));
+    for (size_t i = 0; o->run.per_iter && i < CM_LEN(samples); i++)
+        fprintf(f, "  %7s", fit(sampled ? samples[i] : NAN, 7, t));
+}
+
+static void print_row(FILE *f, const struct cm_opts *o, const struct cm_row *row)
+{
+    char utc[CM_UTC_BYTES];
+
+    fprintf(f, "%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, cm_report_type(row),
+            row->redop, row->root);
+    for (int h = 0; h < 2; h++)
+        print_half(f, o, &row->half[h]);
+    if (o->report.timestamps)
+        fprintf(f, " %s", cm_utc(row->start_unix_ms, false, utc));
+    fputc('\n', f);
+}
+
+static enum cm_status table_open(struct cm_report *rep, void **state)
+{
+    struct cm_page page;
+
+    *state = NULL;
+    cm_page_begin(&page);
+    if (page.f != NULL) {
+        cm_header_print(page.f, rep);
+        print_titles(page.f, rep->opts);
+    }
+    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+}
+
+static enum cm_status table_row(struct cm_report *rep, void *state, const struct cm_row *row)
+{
+    struct cm_page page;
+
+    (void)state;
+    if (row->group != 0)
+        return CM_OK;
+    cm_page_begin(&page);
+    if (page.f != NULL)
+        print_row(page.f, rep->opts, row);
+    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+}
+
+/* ---- the end ---- */
+
+static void print_other_groups(FILE *f, const struct cm_report *rep)
+{
+    for (int g = 1; g < rep->rank->ngroups; g++) {
+        fprintf(f, "#\n# Group %d: ranks ", g);
+        cm_header_ranks(f, rep, g);
+        fputc('\n', f);
+        print_titles(f, rep->opts);
+        for (size_t i = 0; i < rep->nrows; i++) {
+            if (rep->rows[i].group == g)
+                print_row(f, rep->opts, &rep->rows[i]);
+        }
+    }
+}
+
+static void print_groups(FILE *f, const struct cm_report *rep)
+{
+    int slowest = cm_report_slowest(rep);
+    double sum = 0;
+
+    if (rep->rank->ngroups < 2)
+        return;
+    if (slowest < 0) {
+        fputs("# Slowest group        : N/A\n", f);
+        return;
+    }
+    for (int g = 0; g < rep->rank->ngroups; g++)
+        sum += cm_report_average(rep, g);
+    fprintf(f, "# Slowest group        : %d (%g GB/s average)\n", slowest,
+            cm_report_average(rep, slowest));
+    if (isfinite(sum))
+        fprintf(f, "# Sum of groups        : %g GB/s average\n", sum);
+}
+
+static void print_bandwidth(FILE *f, const struct cm_report *rep)
+{
+    double average = cm_report_average(rep, 0);
+    const char *verdict = "";
+
+    if (rep->opts->report.min_bw_gbs > 0)
+        verdict = cm_report_is_below(rep) ? "FAILED" : "OK";
+    if (isfinite(average))
+        fprintf(f, "# Avg bus bandwidth    : %g %s\n", average, verdict);
+    else
+        fprintf(f, "# Avg bus bandwidth    : N/A %s\n", verdict);
+}
+
+static void print_memory(FILE *f, const struct cm_report *rep)
+{
+    struct rusage use;
+    char arena[32];
+
+    if (!rep->opts->report.memory)
+        return;
+    getrusage(RUSAGE_SELF, &use);
+    fprintf(f, "# Host memory usage    : %s of buffers per rank | %ldK peak of the first process\n",
+            cm_format_size(rep->rank->arena_bytes, arena), use.ru_maxrss);
+}
+
+static void print_footer(FILE *f, const struct cm_report *rep, const struct cm_end *end)
+{
+    const struct cm_summary *s = &end->summary;
+
+    for (int i = 0; i < rep->nnotes; i++)
+        fprintf(f, "# Note: %s (%zu time%s)\n", rep->notes[i].text, rep->notes[i].count,
+                rep->notes[i].count == 1 ? "" : "s");
+    if (s->truncated)
+        fprintf(f, "# Truncated            : %s\n", s->why_truncated);
+    if (rep->checked == 0 && s->wrong == 0)
+        fputs("# Out of bounds values : N/A (nothing was checked)\n", f);
+    else
+        fprintf(f, "# Out of bounds values : %" PRId64 " %s\n", s->wrong,
+                s->wrong == 0 ? "OK" : "FAILED");
+    print_bandwidth(f, rep);
+    print_groups(f, rep);
+    fprintf(f, "#\n# Collective test concluded: %s\n", rep->opts->program);
+    print_memory(f, rep);
+    fputs("#\n\n", f);
+}
+
+static enum cm_status table_close(struct cm_report *rep, void *state, const struct cm_end *end)
+{
+    struct cm_page page;
+
+    (void)state;
+    if (end == NULL)
+        return CM_OK;
+    cm_page_begin(&page);
+    if (page.f != NULL) {
+        print_other_groups(page.f, rep);
+        print_footer(page.f, rep, end);
+    }
+    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+}
+
+const struct cm_sink_kind cm_sink_table = {"table", table_wanted, table_open, table_row,
+                                           table_close};

@@ -1,0 +1,45 @@
+/*
+ * The watchdog: a thread of each process that ends it when nothing else can:
+ * a set-up or tear-down call that never returns, a process that died, ranks
+ * that do not come back after an abort. It also takes SIGINT and SIGTERM.
+ */
+#ifndef CM_COMMON_WATCHDOG_H
+#define CM_COMMON_WATCHDOG_H
+
+#include <stdint.h>
+
+#include "common/world.h"
+
+struct cm_watchdog;
+
+/*
+ * Call it from the main thread before any other thread exists: SIGINT and
+ * SIGTERM are blocked for it and for all threads it makes, until the stop.
+ * CM_ENOMEM, CM_ESYS. The result is the caller's: cm_watchdog_stop().
+ */
+CM_MUST_CHECK enum cm_status cm_watchdog_start(struct cm_watchdog **out);
+void cm_watchdog_stop(struct cm_watchdog *d); /* NULL is fine */
+
+/*
+ * Becomes the number of the first SIGINT or SIGTERM that comes while ranks
+ * run. A second one, and any at another time, kills as if it were not caught.
+ */
+const _Atomic int *cm_watchdog_signal(const struct cm_watchdog *d);
+
+/*
+ * From now on the process is in `what` (static text). If it still is after
+ * `limit_ns`, the watchdog says so and ends the process with `code`.
+ * Any thread, never blocks.
+ */
+void cm_watchdog_expect(struct cm_watchdog *d, const char *what, int64_t limit_ns,
+                        enum cm_exit code);
+
+/*
+ * From now on the ranks' threads run, without a limit; the watchdog raises
+ * CM_ESYS when another process of `w` dies, and ends this one when its ranks
+ * stay away for two seconds after an abort. Until the next cm_watchdog_expect().
+ */
+void cm_watchdog_ranks(struct cm_watchdog *d, struct cm_segment *s, const struct cm_world *w,
+                       int rank);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * From processes to ranks. Each process brings its facts to one gather;
+ * everything else is computed from them.
+ *
+ * Invariant: decisions are taken from gathered data only, so all processes
+ * take the same ones; process 0 speaks for all when a decision is to refuse.
+ */
+#define _GNU_SOURCE
+#include "common/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/affinity.h"
+#include "common/agree.h"
+
+/* What a process tells the others. */
+struct facts {
+    int32_t threads, gpus, pid, quota;
+    char host[64], boot_id[40], cpu[64];
+    struct cm_cpus cpus;
+    struct cm_digest options;
+};
+
+static void read_boot_id(char *buf, size_t size)
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    buf[0] = '\0';
+    if (f == NULL)
+        return;
+    if (fgets(buf, (int)size, f) == NULL)
+        buf[0] = '\0';
+    buf[strcspn(buf, "\n")] = '\0';
+    fclose(f);
+}
+
+static void fill_facts(const struct cm_opts *o, struct facts *f)
+{
+    memset(f, 0, sizeof(*f));
+    f->threads = o->launch.threads;
+    f->gpus = o->launch.gpus;
+    f->pid = (int32_t)getpid();
+    f->quota = cm_cpu_quota();
+    if (gethostname(f->host, sizeof(f->host) - 1) != 0 || f->host[0] == '\0')
+        memcpy(f->host, "unknown", sizeof("unknown"));
+    f->host[strcspn(f->host, ".")] = '\0';
+    read_boot_id(f->boot_id, sizeof(f->boot_id));
+    cm_cpu_model(f->cpu, sizeof(f->cpu));
+    cm_cpus_allowed(&f->cpus);
+    cm_digest_fill(o, &f->options);
+}
+
+/* Process 0 logs, all return `st`. */
+#define REFUSE(b, st, ...) ((b)->proc == 0 ? CM_FAIL((st), __VA_ARGS__) : (st))
+
+/* No wire of this version leaves the machine; the boot id tells machines apart, names may not. */
+static enum cm_status check_one_machine(const struct cm_boot *b, const struct facts *all)
+{
+    for (int p = 1; p < b->nprocs; p++)
+        if (strcmp(all[p].boot_id, all[0].boot_id) != 0)
+            return REFUSE(b, CM_EUNSUP,
+                          "processes run on several machines (process 0 on %s, process %d on %s): "
+                          "this version has no wire between machines",
+                          all[0].host, p, all[p].host);
+    return CM_OK;
+}
+
+static enum cm_status check_options(const struct cm_boot *b, const struct facts *all)
+{
+    for (int p = 1; p < b->nprocs; p++) {
+        const char *name = cm_digest_difference(&all[0].options, &all[p].options);
+
+        if (name != NULL)
+            return REFUSE(b, CM_EINVAL,
+                          "--%s of process %d differs from that of process 0 (the environment "
+                          "counts too)",
+                          name, p);
+    }
+    return CM_OK;
+}
+
+static enum cm_status count_ranks(const struct cm_boot *b, const struct facts *all,
+                                  struct cm_world *w)
+{
+    int64_t n = 0;
+
+    w->nprocs = b->nprocs;
+    w->first_of = calloc((size_t)b->nprocs + 1, sizeof(*w->first_of));
+    if (w->first_of == NULL)
+        return CM_FAIL(CM_ENOMEM, "no memory for %d processes", b->nprocs);
+    for (int p = 0; p < b->nprocs && n <= CM_MAX_RANKS; p++) {
+        n += (int64_t)all[p].threads * all[p].gpus;
+        w->first_of[p + 1] = (int32_t)n;
+    }
+    if (n > CM_MAX_RANKS)
+        return REFUSE(b, CM_EINVAL, "more than %d ranks (-t x -g x processes)", CM_MAX_RANKS);
+    w->n = (int)n;
+    return CM_OK;
+}
+
+static enum cm_status allocate(struct cm_world *w)
+{
+    size_t n = (size_t)w->n;
+
+    w->infos = calloc(n, sizeof(*w->infos));
+    w->node_of = calloc(n, sizeof(*w->node_of));
+    w->cpu_of = calloc(n, sizeof(*w->cpu_of));
+    w->members = calloc(n, sizeof(*w->members));
+    w->group_first = calloc(n + 1, sizeof(*w->group_first));
+    if (w->infos == NULL || w->node_of == NULL || w->cpu_of == NULL || w->members == NULL ||
+        w->group_first == NULL)
+        return CM_FAIL(CM_ENOMEM, "no memory for %d ranks", w->n);
+    return CM_OK;
+}
+
+static enum cm_status assign_cpus(const struct facts *all, struct cm_world *w)
+{
+    struct cm_cpus *masks = calloc((size_t)w->nprocs, sizeof(*masks));
+    struct cm_cpu_plan plan = {w->nprocs, masks, w->first_of, CM_MAX_CPUS};
+
+    if (masks == NULL)
+        return CM_FAIL(CM_ENOMEM, "no memory for %d processes", w->nprocs);
+    for (int p = 0; p < w->nprocs; p++) {
+        masks[p] = all[p].cpus;
+        plan.quota = all[p].quota < plan.quota ? all[p].quota : plan.quota;
+    }
+    w->oversubscribed = !cm_cpu_assign(&plan, w->cpu_of);
+    free(masks);
+    return CM_OK;
+}
+
+static void fill_info(const struct facts *f, struct cm_world *w, int proc, int rank)
+{
+    struct cm_rank_info *i = &w->infos[rank];
+    struct cm_cpus cpus = f->cpus;
+
+    if (w->cpu_of[rank] >= 0) {
+        memset(&cpus, 0, sizeof(cpus));
+        cm_cpus_add(&cpus, w->cpu_of[rank]);
+    }
+    i->rank = rank;
+    i->proc = proc;
+    i->thread = (rank - w->first_of[proc]) / f->gpus;
+    i->node = w->node_of[rank];
+    for (int r = 0; r < rank; r++)
+        i->device += w->node_of[r] == i->node;
+    i->pid = f->pid;
+    i->numa = cm_cpus_numa(&cpus);
+    memcpy(i->host, f->host, sizeof(i->host));
+    memcpy(i->boot_id, f->boot_id, sizeof(i->boot_id));
+    memcpy(i->cpu, f->cpu, sizeof(i->cpu));
+    cm_cpus_format(&cpus, i->cpus, sizeof(i->cpus));
+}
+
+/* Groups in the order of their lowest ranks: a rank whose colour is new opens the next. */
+static void form_groups(const struct cm_opts *o, struct cm_world *w)
+{
+    int placed = 0;
+
+    for (int r = 0; r < w->n; r++)
+        w->infos[r].group = -1;
+    for (int first = 0; first < w->n; first++) {
+        uint64_t colour = cm_split_colour(&o->launch, first);
+
+        if (w->infos[first].group >= 0)
+            continue;
+        w->group_first[w->ngroups] = placed;
+        for (int r = first; r < w->n; r++) {
+            if (cm_split_colour(&o->launch, r) != colour)
+                continue;
+            w->infos[r].group = w->ngroups;
+            w->infos[r].group_rank = placed - w->group_first[w->ngroups];
+            w->members[placed++] = r;
+        }
+        w->group_first[++w->ngroups] = placed;
+    }
+}
+
+/* Options that depend on the number of ranks: process 0 alone complains. */
+static enum cm_status check_ranks(const struct cm_boot *b, const struct cm_opts *o, int n)
+{
+    struct cm_inject fault;
+    enum cm_status st = CM_OK;
+
+    if (b->proc == 0) {
+        st = cm_opts_check_ranks(o, n);
+        if (st == CM_OK)
+            st = cm_inject_parse(o->inject, n, &fault);
+    }
+    return cm_boot_agree(b, st);
+}
+
+static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
+                            const struct facts *all, struct cm_world *w)
+{
+    enum cm_status st = check_one_machine(b, all);
+
+    if (st == CM_OK)
+        st = check_options(b, all);
+    if (st == CM_OK)
+        st = cm_boot_agree(b, count_ranks(b, all, w));
+    if (st == CM_OK)
+        st = check_ranks(b, o, w->n);
+    if (st == CM_OK)
+        st = cm_boot_agree(b, allocate(w));
+    if (st == CM_OK)
+        st = cm_boot_agree(b, assign_cpus(all, w));
+    if (st != CM_OK)
+        return st;
+    if (o->launch.node_map != NULL && !cm_parse_node_map(o->launch.node_map, w->n, w->node_of))
+        return REFUSE(b, CM_EINVAL, "--node-map %s: needs one node per rank (%d)",
+                      o->launch.node_map, w->n);
+    for (int p = 0; p < w->nprocs; p++)
+        for (int r = w->first_of[p]; r < w->first_of[p + 1]; r++)
+            fill_info(&all[p], w, p, r);
+    form_groups(o, w);
+    return CM_OK;
+}
+
+enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
+                               struct cm_world *out)
+{
+    struct facts mine, *all = calloc((size_t)b->nprocs, sizeof(*all));
+    enum cm_status st = all != NULL ? CM_OK : CM_ENOMEM;
+
+    memset(out, 0, sizeof(*out));
+    if (st != CM_OK)
+        cm_log("no memory for the facts of %d processes", b->nprocs);
+    st = cm_boot_agree(b, st);
+    fill_facts(o, &mine);
+    if (st == CM_OK)
+        st = b->gather(b, &mine, sizeof(mine), all);
+    if (st == CM_OK)
+        st = build(b, o, all, out);
+    free(all);
+    return st;
+}
+
+void cm_world_free(struct cm_world *w)
+{
+    free(w->first_of);
+    free(w->infos);
+    free(w->node_of);
+    free(w->cpu_of);
+    free(w->members);
+    free(w->group_first);
+    memset(w, 0, sizeof(*w));
+}

@@ -1,0 +1,33 @@
+/*
+ * The world: which ranks there are, where they run and which groups they
+ * form. Computed alike by every process from the same gathered facts.
+ */
+#ifndef CM_COMMON_WORLD_H
+#define CM_COMMON_WORLD_H
+
+#include "base/boot.h"
+#include "common/launch.h"
+
+struct cm_world {
+    int n, nprocs;
+    int32_t *first_of;          /* first rank of each process; nprocs + 1 entries */
+    struct cm_rank_info *infos; /* n */
+    int32_t *node_of;           /* n */
+    int32_t *cpu_of;            /* n: the CPU to pin the rank to, or -1 */
+    int ngroups;
+    int32_t *group_first; /* where each group starts in members; ngroups + 1 entries */
+    int32_t *members;     /* n: world ranks, group by group, each in world order */
+    bool oversubscribed;  /* more ranks than CPUs for them */
+};
+
+/*
+ * Collective over the processes of `b`. Logged by process 0 alone: CM_EINVAL
+ * (options differ between processes, too many ranks, an option that does not
+ * fit the number of ranks), CM_EUNSUP (several machines). CM_ENOMEM. *out may
+ * be handed to cm_world_free() in any case.
+ */
+CM_MUST_CHECK enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
+                                             struct cm_world *out);
+void cm_world_free(struct cm_world *w);
+
+#endif

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# README.md: its option table is the program's, its links exist, and no driver is left out.
+set -u
+cd "$(dirname "$0")/.." || exit 3
+passed=0 failed=0
+
+verdict() { # verdict NAME EXIT_CODE
+    if [[ "$2" == 0 ]]; then
+        passed=$((passed + 1))
+        echo "ok     $1"
+    else
+        failed=$((failed + 1))
+        echo "not ok $1"
+    fi
+}
+
+links_exist() {
+    local target bad=0
+    while read -r target; do
+        if [[ ! -e "$target" ]]; then
+            echo "    README.md links to $target, which does not exist"
+            bad=1
+        fi
+    done < <(grep -o '](\([^)#]*\))' README.md | sed 's/^](//; s/)$//' | grep -v '^http')
+    return $bad
+}
+
+drivers_named() {
+    local file name bad=0
+    for file in src/collectives/*.c; do
+        name="$(basename "$file" .c)"
+        if ! grep -q "\`$name\`" README.md; then
+            echo "    README.md does not name $name"
+            bad=1
+        fi
+    done
+    return $bad
+}
+
+scripts/readme_options.sh --check
+verdict "option table is up to date (else: make readme)" $?
+links_exist
+verdict "links" $?
+drivers_named
+verdict "drivers" $?
+echo "$passed passed, $failed failed, 0 skipped"
+[[ $failed == 0 ]]
