@@ -97,7 +97,7 @@ static bool has_length(const struct cm_operand *o)
     return o->space == CM_IN || o->space == CM_OUT;
 }
 
-/* Bind `count` operands of a fold into the pool; f->len becomes the length of an IN or OUT chunk. */
+/* Bind `count` operands of a fold into the pool; f->len becomes the length of its chunks. */
 static void bind_operands(struct binder *d, const struct cm_operand *o, int count,
                           const int64_t i[2], struct cm_bound_fold *f)
 {

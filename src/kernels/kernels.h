@@ -46,7 +46,7 @@ cm_reduce_fn *cm_reduce_kernel(enum cm_dtype t, enum cm_op op, bool stream);
 /* The portable kernel, which the tests hold against the fast one. Never NULL. */
 cm_reduce_fn *cm_reduce_generic(enum cm_dtype t, enum cm_op op);
 
-/* Copy `bytes` to `ndst` places, reading the source once. src may equal a dst. `stream`: as above. */
+/* Copy `bytes` to `ndst` places, reading the source once. src may equal a dst. */
 void cm_copy(void *const *dst, int ndst, const void *src, size_t bytes, bool stream);
 
 /* Name of the instruction set in use ("avx2+f16c", "generic"), for the report's header. */
