@@ -23,27 +23,20 @@ struct cm_counts {
 
 struct cm_bench {
     enum cm_coll coll;
-    const char *what; /* one line for --help */
-    /* Row sizes for `elems` elements of `bytes` each on n ranks, rounded as nccl-tests does. */
-    void (*counts)(size_t elems, size_t bytes, int n, struct cm_counts *out);
+    const char *what;            /* one line for --help */
     double (*bus_factor)(int n); /* busbw = algbw x this */
+    bool without_own;            /* algbw counts all blocks but the rank's own */
     /* redop column: NULL: the operation's name, and -o all loops; else this text */
     const char *redop_column;
 };
 
-/* Elements of `bytes` each, rounded down to a multiple of 16 bytes. */
-static inline size_t cm_align16(size_t elems, size_t bytes)
-{
-    size_t per16 = 16 / bytes;
-
-    return per16 > 1 ? elems & ~(per16 - 1) : elems;
-}
-
-/* Block of one rank when `elems` are shared among n: a multiple of 16 bytes. */
-static inline size_t cm_block_of(size_t elems, size_t bytes, int n)
-{
-    return cm_align16(elems / (size_t)n, bytes);
-}
+/*
+ * Sizes of the row of `elems` elements of `bytes` each on n ranks. They follow
+ * from the blocks of IN and OUT in cm_colls and are rounded as nccl-tests does:
+ * where ranks have blocks, a block is elems / n, a multiple of 16 bytes.
+ */
+void cm_counts_of(const struct cm_bench *b, size_t elems, size_t bytes, int n,
+                  struct cm_counts *out);
 
 /* Of n equal shares one stays where it is: (n - 1) / n. */
 static inline double cm_bus_all_but_own(int n)

@@ -162,7 +162,7 @@ static enum cm_status plan_row(struct cm_rows *rows, const struct cm_point *p, s
     size_t width = cm_dtypes[p->dtype].bytes;
     struct cm_counts *c = &row->counts;
 
-    rows->bench->counts(p->bytes / width, width, r->group_n, c);
+    cm_counts_of(rows->bench, p->bytes / width, width, r->group_n, c);
     row->op = (struct cm_op_args){.coll = rows->bench->coll,
                                   .dtype = (enum cm_dtype)p->dtype,
                                   .op = (enum cm_op)p->op,
