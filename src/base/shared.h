@@ -26,7 +26,7 @@
 enum {
     CM_LINE = 128,
     CM_LL_DEPTH = 8,      /* LL slots of a rank */
-    CM_LL_BYTES = 2048,   /* payload of one LL slot */
+    CM_LL_BYTES = 8192,   /* payload of one LL slot */
     CM_LL_INLINE = 48,    /* payload that fits beside the flag */
     CM_TEAM_BYTES = 4096, /* largest record of cm_team_gather */
     CM_TEXT = 512

@@ -34,6 +34,7 @@ const char cm_tune_default[] =
     "hypercube        *      0-2K   recdbl     copy    ll        1         -\n"
     "hypercube        *      *      recdbl     direct  simple    1         -\n"
     "alltoallv        *      *      direct     direct  simple    1         -\n"
+    "*                3-     0-8K   direct     copy    ll        1         -\n"
     "*                *      0-2K   direct     copy    ll        1         -\n"
     "*                *      *      direct     direct  simple    1         -\n";
 
