@@ -43,7 +43,6 @@ bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_s
     case CM_REDUCE_SCATTER:
         return set_shape(out, true, CM_LL_REDUCE, all, mine);
     case CM_ALL_GATHER:
-    case CM_HYPERCUBE:
         return set_shape(out, true, CM_LL_CONCAT, block, 0);
     case CM_ALLTOALL:
         return set_shape(out, true, CM_LL_CONCAT, all, mine);
@@ -58,7 +57,7 @@ bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_s
     case CM_SENDRECV:
         out->from = (c->rank + c->n - 1) % c->n;
         return set_shape(out, true, CM_LL_COPY, block, 0);
-    default:
+    default: /* alltoallv: unequal blocks; hypercube: its exchanges are what is measured */
         return false;
     }
 }

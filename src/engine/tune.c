@@ -31,7 +31,6 @@ struct cm_tune {
 
 const char cm_tune_default[] =
     "# collective     ranks  bytes  algorithm  mode    protocol  channels  chunk\n"
-    "hypercube        *      0-2K   recdbl     copy    ll        1         -\n"
     "hypercube        *      *      recdbl     direct  simple    1         -\n"
     "alltoallv        *      *      direct     direct  simple    1         -\n"
     "*                3-     0-8K   direct     copy    ll        1         -\n"
@@ -108,24 +107,22 @@ static int split(char *line, char *f[FIELDS])
     return n;
 }
 
-/* One line into *r; *used tells whether it held a rule. */
-static enum cm_status parse_line(const char *at, size_t len, struct rule *r, bool *used)
+/* One line into *r; *used tells whether it held a rule. What is wrong with it, or NULL. */
+static const char *parse_line(const char *at, size_t len, struct rule *r, bool *used)
 {
     char line[LINE_MAX_BYTES], *f[FIELDS];
-    const char *wrong;
     int n;
 
     if (len >= sizeof(line))
-        return CM_EINVAL;
+        return "length";
     memcpy(line, at, len);
     line[len] = '\0';
     line[strcspn(line, "#")] = '\0';
     n = split(line, f);
     *used = n != 0;
     if (n == 0)
-        return CM_OK;
-    wrong = n == FIELDS ? parse_rule(f, r) : "number of fields";
-    return wrong == NULL ? CM_OK : CM_FAIL(CM_EINVAL, "bad %s in a tuning rule", wrong);
+        return NULL;
+    return n == FIELDS ? parse_rule(f, r) : "number of fields";
 }
 
 enum cm_status cm_tune_parse(const char *text, const char *name, struct cm_tune **out)
@@ -141,10 +138,11 @@ enum cm_status cm_tune_parse(const char *text, const char *name, struct cm_tune 
     for (size_t k = 1; k <= lines; k++) {
         size_t len = strcspn(text, "\n");
         bool used = false;
+        const char *wrong = parse_line(text, len, &t->rules[t->nrules], &used);
 
-        if (parse_line(text, len, &t->rules[t->nrules], &used) != CM_OK) {
+        if (wrong != NULL) {
             cm_tune_free(t);
-            return CM_FAIL(CM_EINVAL, "%s:%zu: not a tuning rule", name, k);
+            return CM_FAIL(CM_EINVAL, "%s:%zu: bad %s in a tuning rule", name, k, wrong);
         }
         t->nrules += used;
         text += len + (text[len] == '\n');
