@@ -3,6 +3,7 @@
 #
 #   scripts/run_fuzz.sh PROGRAM...
 #
+# What the parsers say about bad input is dropped (-close_fd_mask=3); a finding still shows.
 # Seeds come from fuzz/corpus/<name>, if there are any; new inputs are not kept.
 set -u
 cd "$(dirname "$0")/.." || exit 3
@@ -19,8 +20,9 @@ for program in "$@"; do
     mkdir -p "$corpus" "$findings"
     seeds=("$corpus")
     [[ -d "fuzz/corpus/${name#fuzz_}" ]] && seeds+=("fuzz/corpus/${name#fuzz_}")
-    if "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -verbosity=0 \
-        -artifact_prefix="$findings/$name-" "${seeds[@]}" >"$work/$name.log" 2>&1; then
+    if "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 \
+        -verbosity=0 -close_fd_mask=3 -artifact_prefix="$findings/$name-" \
+        "${seeds[@]}" >"$work/$name.log" 2>&1; then
         passed=$((passed + 1))
         echo "  ok   $name"
     else
