@@ -9,11 +9,12 @@
 struct capture {
     FILE *to;
     int fd, saved;
+    char text[1 << 16];
 };
 
 static inline void capture_begin(struct capture *c, int fd)
 {
-    fflush(stdout);
+    fflush(NULL);
     c->fd = fd;
     c->to = tmpfile();
     c->saved = dup(fd);
@@ -21,17 +22,17 @@ static inline void capture_begin(struct capture *c, int fd)
         abort();
 }
 
-/* Put the descriptor back; what was written, cut to size - 1 bytes, goes to `text`. */
-static inline void capture_end(struct capture *c, char *text, size_t size)
+/* Put the descriptor back. Afterwards c->text holds what was written, cut to its size. */
+static inline void capture_end(struct capture *c)
 {
     size_t n;
 
-    fflush(stdout);
+    fflush(NULL);
     dup2(c->saved, c->fd);
     close(c->saved);
     rewind(c->to);
-    n = fread(text, 1, size - 1, c->to);
-    text[n] = '\0';
+    n = fread(c->text, 1, sizeof(c->text) - 1, c->to);
+    c->text[n] = '\0';
     fclose(c->to);
 }
 

@@ -10,7 +10,7 @@
 #include "common/opts.h"
 #include "test.h"
 
-enum { MAX_WORDS = 40, TEXT_BYTES = 1 << 16 };
+enum { MAX_WORDS = 40 };
 
 static const struct cm_bench parsed_bench = {.coll = CM_ALL_REDUCE, .what = "Measure nothing."};
 
@@ -20,13 +20,12 @@ struct outcome {
     enum cm_parsed what;
     struct cm_opts o;
     char program[32], line[1024]; /* the words live here */
-    char out[TEXT_BYTES], err[TEXT_BYTES];
+    struct capture out, err;
 };
 
 static inline void parse(const char *line, struct outcome *r)
 {
     char *argv[MAX_WORDS] = {r->program};
-    struct capture out, err;
     int argc = 1;
 
     snprintf(r->program, sizeof(r->program), "/some/where/x_perf");
@@ -39,11 +38,11 @@ static inline void parse(const char *line, struct outcome *r)
             *bar++ = '\0';
         w = bar;
     }
-    capture_begin(&out, STDOUT_FILENO);
-    capture_begin(&err, STDERR_FILENO);
+    capture_begin(&r->out, STDOUT_FILENO);
+    capture_begin(&r->err, STDERR_FILENO);
     r->status = cm_opts_parse(argc, argv, &parsed_bench, &r->o, &r->what);
-    capture_end(&err, r->err, TEXT_BYTES);
-    capture_end(&out, r->out, TEXT_BYTES);
+    capture_end(&r->err);
+    capture_end(&r->out);
 }
 
 static struct outcome r; /* large, and one at a time */
@@ -62,10 +61,10 @@ static inline void expect_refused(const char *line, enum cm_status st, const cha
 {
     parse(line, &r);
     CHECK(r.status == st, "'%s': status %d", line, (int)r.status);
-    CHECK(r.out[0] == '\0', "'%s': stdout '%s'", line, r.out);
-    CHECK(lines_of(r.err) == 1, "'%s': stderr '%s'", line, r.err);
-    CHECK(strstr(r.err, name) != NULL, "'%s': no '%s' in '%s'", line, name, r.err);
-    CHECK(strstr(r.err, value) != NULL, "'%s': no '%s' in '%s'", line, value, r.err);
+    CHECK(r.out.text[0] == '\0', "'%s': stdout '%s'", line, r.out.text);
+    CHECK(lines_of(r.err.text) == 1, "'%s': stderr '%s'", line, r.err.text);
+    CHECK(strstr(r.err.text, name) != NULL, "'%s': no '%s' in '%s'", line, name, r.err.text);
+    CHECK(strstr(r.err.text, value) != NULL, "'%s': no '%s' in '%s'", line, value, r.err.text);
     cm_opts_free(&r.o);
 }
 
@@ -73,8 +72,9 @@ static inline bool accepted(const char *line)
 {
     parse(line, &r);
     CHECK(r.status == CM_OK && r.what == CM_PARSED_RUN, "'%s': status %d, '%s'", line,
-          (int)r.status, r.err);
-    CHECK(r.out[0] == '\0' && r.err[0] == '\0', "'%s': printed '%s%s'", line, r.out, r.err);
+          (int)r.status, r.err.text);
+    CHECK(r.out.text[0] == '\0' && r.err.text[0] == '\0', "'%s': printed '%s%s'", line, r.out.text,
+          r.err.text);
     return r.status == CM_OK;
 }
 

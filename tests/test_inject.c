@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
-#include "captured.h"
+#include "capture.h"
 #include "common/inject.h"
 #include "forked.h"
 #include "test.h"
@@ -77,10 +77,10 @@ static void test_bad_specs_are_refused(void)
 
     for (size_t i = 0; i < CM_LEN(bad); i++) {
         struct cm_inject f = {.rank = 77};
-        struct captured c;
+        struct capture c;
         enum cm_status st;
 
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = cm_inject_parse(bad[i], 4, &f);
         capture_end(&c);
         CHECK(st == CM_EINVAL, "%s: status %d", bad[i], st);

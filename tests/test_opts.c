@@ -165,16 +165,17 @@ static void test_texts_go_to_stdout(void)
         parse(cases[i].line, &r);
         CHECK(r.status == CM_OK && r.what == CM_PARSED_STOP, "'%s': status %d", cases[i].line,
               (int)r.status);
-        CHECK(strstr(r.out, cases[i].has) != NULL, "'%s': no '%s'", cases[i].line, cases[i].has);
-        CHECK(r.err[0] == '\0', "'%s': stderr '%s'", cases[i].line, r.err);
+        CHECK(strstr(r.out.text, cases[i].has) != NULL, "'%s': no '%s'", cases[i].line,
+              cases[i].has);
+        CHECK(r.err.text[0] == '\0', "'%s': stderr '%s'", cases[i].line, r.err.text);
     }
     parse("--help", &r);
     for (const struct cm_option *row = cm_options; row->name != NULL; row++) {
         char name[64];
 
         snprintf(name, sizeof(name), "--%s", row->name);
-        CHECK((strstr(r.out, name) != NULL) == (row->group != CM_GROUP_HIDDEN), "--%s in --help",
-              row->name);
+        CHECK((strstr(r.out.text, name) != NULL) == (row->group != CM_GROUP_HIDDEN),
+              "--%s in --help", row->name);
     }
 }
 

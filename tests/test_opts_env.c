@@ -182,17 +182,16 @@ static void test_checks_that_need_ranks(void)
     };
 
     for (size_t i = 0; i < CM_LEN(cases); i++) {
-        struct capture err;
         enum cm_status st;
 
         if (!accepted(cases[i].line))
             continue;
-        capture_begin(&err, STDERR_FILENO);
+        capture_begin(&r.err, STDERR_FILENO);
         st = cm_opts_check_ranks(&r.o, cases[i].nranks);
-        capture_end(&err, r.err, TEXT_BYTES);
+        capture_end(&r.err);
         CHECK(st == cases[i].status, "'%s' with %d ranks: status %d", cases[i].line,
               cases[i].nranks, (int)st);
-        CHECK(lines_of(r.err) == (st != CM_OK), "'%s': '%s'", cases[i].line, r.err);
+        CHECK(lines_of(r.err.text) == (st != CM_OK), "'%s': '%s'", cases[i].line, r.err.text);
     }
 }
 

@@ -10,23 +10,23 @@ static void test_header_and_titles(void)
 
     job_make(&job, RANKS, 1, options);
     CHECK(job_open(&job) == CM_OK && job_close(&job, &fine) == CM_OK, "report failed");
-    expect(line_at(job.text, "# Collective test starting", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Collective test starting", 0, l, sizeof(l)),
            "# Collective test starting: all_reduce_perf");
-    expect(line_at(job.text, "# nThread", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "# nThread", 0, l, sizeof(l)),
            "# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 1 "
            "iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0");
-    expect(line_at(job.text, "# Note: 4 ranks", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Note: 4 ranks", 0, l, sizeof(l)),
            "# Note: 4 ranks share 2 CPUs, so they wait for each other's time slices");
-    expect(line_at(job.text, "# Using devices", 1, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Using devices", 1, l, sizeof(l)),
            "#  Rank  0 Group  0 Pid   4242 on      alpha device  0 [host] Example CPU cpus 0-1 "
            "numa 0 node 0");
-    expect(line_at(job.text, "# Using devices", 6, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Using devices", 6, l, sizeof(l)),
            "#                                                              out-of-place           "
            "            in-place          ");
-    expect(line_at(job.text, "#       size", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "#       size", 0, l, sizeof(l)),
            "#       size         count      type   redop    root     time   algbw   busbw  #wrong "
            "    time   algbw   busbw  #wrong ");
-    expect(line_at(job.text, "#       size", 1, l, sizeof(l)),
+    expect(line_at(job.out.text, "#       size", 1, l, sizeof(l)),
            "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)         "
            "    (us)  (GB/s)  (GB/s)         ");
 }
@@ -66,10 +66,10 @@ static void test_rows_keep_columns(void)
                  "     1048576        262144     float     sum      -1%s      N/A     N/A     N/A "
                  "    N/A",
                  cases[i].half);
-        expect(line_at(job.text, "     1048576", 0, l, sizeof(l)), want);
+        expect(line_at(job.out.text, "     1048576", 0, l, sizeof(l)), want);
         CHECK(strlen(l) == 118 && fields_of(l) == 13, "%zu bytes, %d fields", strlen(l),
               fields_of(l));
-        CHECK(strstr(job.text, "# Note: no in-place form (1 time)") != NULL, "no remark");
+        CHECK(strstr(job.out.text, "# Note: no in-place form (1 time)") != NULL, "no remark");
     }
 }
 
@@ -85,15 +85,15 @@ static void test_extra_columns(void)
     CHECK(job_open(&job) == CM_OK, "open failed");
     cm_report_row(job.rep, &row);
     CHECK(job_close(&job, &fine) == CM_OK, "close failed");
-    expect(line_at(job.text, "#       size", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "#       size", 0, l, sizeof(l)),
            "#       size         count      type   redop    root  cputime   algbw   busbw  #wrong "
            "   i_min    i_max    i_p99    i_cv%  cputime   algbw   busbw  #wrong    i_min    i_max "
            "   i_p99    i_cv%            timestamp");
-    expect(line_at(job.text, "        4096", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "        4096", 0, l, sizeof(l)),
            "        4096          1024     float     sum      -1     4.00    0.51    0.77       0 "
            "    7.00    99.50    90.00     3.00     4.00    0.51    0.77       0      N/A      N/A "
            "     N/A      N/A 2026-01-01T00:00:00Z");
-    CHECK(strstr(job.text, "# Per-Iteration Report") != NULL, "-I is not in the header");
+    CHECK(strstr(job.out.text, "# Per-Iteration Report") != NULL, "-I is not in the header");
 }
 
 static void test_footer(void)
@@ -135,11 +135,12 @@ static void test_footer(void)
         cm_report_row(job.rep, &row);
         CHECK(cm_report_below(job.rep) == cases[i].below, "case %zu", i);
         CHECK(job_close(&job, &s) == CM_OK, "close failed");
-        expect(line_at(job.text, "# Out of", 0, l, sizeof(l)), cases[i].bounds);
-        expect(line_at(job.text, "# Avg bus", 0, l, sizeof(l)), cases[i].average);
-        expect(line_at(job.text, "# Avg bus", 2, l, sizeof(l)),
+        expect(line_at(job.out.text, "# Out of", 0, l, sizeof(l)), cases[i].bounds);
+        expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), cases[i].average);
+        expect(line_at(job.out.text, "# Avg bus", 2, l, sizeof(l)),
                "# Collective test concluded: all_reduce_perf");
-        CHECK((strstr(job.text, "# Note: rounded to 0 bytes (2 times)") != NULL) == !row.counted,
+        CHECK((strstr(job.out.text, "# Note: rounded to 0 bytes (2 times)") != NULL) ==
+                  !row.counted,
               "case %zu", i);
     }
 }
@@ -151,8 +152,8 @@ static void test_one_rank_says_so(void)
 
     job_make(&job, 1, 1, none);
     CHECK(job_open(&job) == CM_OK && job_close(&job, &fine) == CM_OK, "report failed");
-    CHECK(strstr(job.text, "# Note: 1 rank: nothing is communicated\n") != NULL, "not said");
-    expect(line_at(job.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : N/A ");
+    CHECK(strstr(job.out.text, "# Note: 1 rank: nothing is communicated\n") != NULL, "not said");
+    expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : N/A ");
 }
 
 static void test_many_ranks_share_a_line(void)
@@ -164,10 +165,10 @@ static void test_many_ranks_share_a_line(void)
     for (int r = 10; r < 20; r++)
         job.infos[r].proc = 1;
     CHECK(job_open(&job) == CM_OK && job_close(&job, &fine) == CM_OK, "report failed");
-    expect(line_at(job.text, "#  Rank", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "#  Rank", 0, l, sizeof(l)),
            "#  Rank  0-9 Group  0 Pid   4242 on      alpha device  0-9 [host] Example CPU cpus "
            "0-1 numa 0 node 0");
-    expect(line_at(job.text, "#  Rank", 2, l, sizeof(l)), "#");
+    expect(line_at(job.out.text, "#  Rank", 2, l, sizeof(l)), "#");
 }
 
 static void test_groups_follow(void)
@@ -187,14 +188,14 @@ static void test_groups_follow(void)
     row.bytes = 1002;
     cm_report_row(job.rep, &row);
     CHECK(job_close(&job, &fine) == CM_OK, "close failed");
-    CHECK(strstr(job.text, "# Group 0: ranks 0,2 ") != NULL, "no group 0");
-    expect(line_at(job.text, "        1002", 2, l, sizeof(l)), "# Group 1: ranks 1,3");
-    line_at(job.text, "        1002", 7, l, sizeof(l));
+    CHECK(strstr(job.out.text, "# Group 0: ranks 0,2 ") != NULL, "no group 0");
+    expect(line_at(job.out.text, "        1002", 2, l, sizeof(l)), "# Group 1: ranks 1,3");
+    line_at(job.out.text, "        1002", 7, l, sizeof(l));
     CHECK(strncmp(l, "        1001", 12) == 0, "'%s'", l);
-    expect(line_at(job.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : 1 ");
-    expect(line_at(job.text, "# Slowest", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : 1 ");
+    expect(line_at(job.out.text, "# Slowest", 0, l, sizeof(l)),
            "# Slowest group        : 1 (0.5 GB/s average)");
-    expect(line_at(job.text, "# Sum of", 0, l, sizeof(l)),
+    expect(line_at(job.out.text, "# Sum of", 0, l, sizeof(l)),
            "# Sum of groups        : 1.5 GB/s average");
 }
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
-#include "captured.h"
+#include "capture.h"
 #include "forked.h"
 #include "test.h"
 #include "transport/wire.h"
@@ -168,11 +168,11 @@ static int fail_to_open(struct cm_boot *b, void *arg)
 {
     bool hello = arg != NULL;
     struct cm_segment *s = NULL;
-    struct captured c;
+    struct capture c;
     enum cm_status st;
 
     b->gather = hello ? gather_with_wrong_hello : gather_with_wrong_token;
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = open_shm(b, short_ns, &s);
     capture_end(&c);
     /* With a wrong hello the leader waits in vain, with a wrong token only process 1 fails. */
@@ -269,12 +269,12 @@ static int refuse_limited(struct cm_boot *b, void *arg)
     struct cm_layout l = make_layout(b->nprocs, (size_t)256 << 20);
     struct rlimit limit = {(size_t)128 << 20, (size_t)128 << 20};
     struct cm_segment *s = NULL;
-    struct captured c;
+    struct capture c;
     enum cm_status st;
 
     if (setrlimit(strcmp(wire, "data") == 0 ? RLIMIT_DATA : RLIMIT_AS, &limit) != 0)
         return 2;
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = cm_segment_open(cm_wire_find(strcmp(wire, "data") == 0 ? "loop" : wire), b, &l, long_ns,
                          &s);
     capture_end(&c);
@@ -306,11 +306,11 @@ static void test_absurd_sizes_are_refused(void)
         const char *name = i == 0 ? "loop" : "shm";
         struct forked_area *area = calloc(1, sizeof(*area));
         struct cm_segment *s = NULL;
-        struct captured c;
+        struct capture c;
         enum cm_status st;
 
         b.ctx = area;
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = cm_segment_open(cm_wire_find(name), &b, &l, long_ns, &s);
         capture_end(&c);
         CHECK(st == CM_ENOMEM && s == NULL, "%s: status %d", name, st);
@@ -325,14 +325,14 @@ static void test_reserve_checks_its_range(void)
     struct cm_boot b = {.nprocs = 1};
     struct cm_layout l = make_layout(1, ARENA);
     struct cm_segment *s = NULL;
-    struct captured c;
+    struct capture c;
 
     CHECK(cm_segment_open(cm_wire_find("loop"), &b, &l, long_ns, &s) == CM_OK, "loop");
     CHECK((uintptr_t)cm_segment_base(s) % (2 << 20) == 0, "base %p", cm_segment_base(s));
     CHECK(cm_segment_reserve(s, l.arenas_at, ARENA) == CM_OK, "arena");
     CHECK(cm_segment_reserve(s, l.arenas_at, 0) == CM_OK, "nothing");
     CHECK(((char *)cm_segment_base(s))[l.arenas_at] == 0, "not zero");
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     CHECK(cm_segment_reserve(s, l.arenas_at, SIZE_MAX / 2) == CM_EINVAL, "beyond the end");
     CHECK(cm_segment_reserve(s, 1, 1) == CM_EINVAL, "inside a page");
     capture_end(&c);

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
-#include "captured.h"
+#include "capture.h"
 #include "common/team.h"
 #include "forked.h"
 #include "test.h"
@@ -200,13 +200,13 @@ static void test_an_absent_rank_is_named(void)
     struct cm_boot alone = {.nprocs = 1};
     struct member m[4] = {{.wrong = 0}};
     int timeouts = 0, aborts = 0;
-    struct captured c;
+    struct capture c;
     struct world t;
 
     CHECK(open_world(&t, &alone, 4), "4 ranks");
     t.absent = 2;
     t.timeout_ns = short_ns;
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     CHECK(!work_locally(&t, m, 0, 4), "nobody noticed");
     capture_end(&c);
     for (int r = 0; r < 4; r++) {

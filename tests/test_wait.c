@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/wait.h"
-#include "captured.h"
+#include "capture.h"
 #include "test.h"
 
 enum { MAX_N = 40, SHORT_NS = 20 * CM_NS_PER_MS, LONG_NS = 1000000000 };
@@ -91,7 +91,7 @@ static void test_deadline_names_the_missing_rank(void)
     static const int peers[] = {2, -2};
 
     for (size_t i = 0; i < CM_LEN(peers); i++) {
-        struct captured c;
+        struct capture c;
         struct world t;
         enum cm_status st;
         int64_t start = cm_now_ns(), took;
@@ -99,7 +99,7 @@ static void test_deadline_names_the_missing_rank(void)
         make_world(&t, 4, SHORT_NS);
         pretend_waiting(&t, 1, 2);
         pretend_waiting(&t, 3, 1);
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = wait_in_vain(&t, peers[i]);
         capture_end(&c);
         took = cm_now_ns() - start;
@@ -120,7 +120,7 @@ static void test_deadline_names_the_missing_rank(void)
 
 static void test_if_all_wait_the_slowest_are_named(void)
 {
-    struct captured c;
+    struct capture c;
     struct world t;
     enum cm_status st;
 
@@ -128,7 +128,7 @@ static void test_if_all_wait_the_slowest_are_named(void)
     pretend_waiting(&t, 1, 0);
     pretend_waiting(&t, 2, 0);
     diag(&t, 2)->op = 4;
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = wait_in_vain(&t, 2);
     capture_end(&c);
     CHECK(st == CM_ETIMEOUT, "status %d", st);
@@ -139,12 +139,12 @@ static void test_if_all_wait_the_slowest_are_named(void)
 
 static void test_long_lists_are_cut(void)
 {
-    struct captured c;
+    struct capture c;
     struct world t;
     enum cm_status st;
 
     make_world(&t, MAX_N, SHORT_NS);
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = wait_in_vain(&t, 1);
     capture_end(&c);
     CHECK(st == CM_ETIMEOUT, "status %d", st);
@@ -155,7 +155,7 @@ static void test_long_lists_are_cut(void)
 
 static void test_abort_ends_the_wait_silently(void)
 {
-    struct captured c;
+    struct capture c;
     struct world t;
     enum cm_status st;
 
@@ -163,7 +163,7 @@ static void test_abort_ends_the_wait_silently(void)
     CHECK(cm_abort_status(&t.abort) == CM_OK, "abort word %d", cm_abort_status(&t.abort));
     CHECK(cm_abort_raise(&t.abort, CM_ENOMEM, 1), "the first raise did not win");
     CHECK(!cm_abort_raise(&t.abort, CM_ESYS, 0), "the second raise won");
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = wait_in_vain(&t, 1);
     capture_end(&c);
     CHECK(st == CM_EABORT, "status %d", st);
@@ -183,14 +183,14 @@ static void set_operation(struct cm_diag *d, enum cm_coll coll, uint64_t count, 
 
 static void test_mismatch_names_both_operations(void)
 {
-    struct captured c;
+    struct capture c;
     struct world t;
     enum cm_status st;
 
     make_world(&t, 2, LONG_NS);
     set_operation(diag(&t, 0), CM_ALL_REDUCE, 1000, 1);
     set_operation(diag(&t, 1), CM_BROADCAST, ((uint64_t)1 << 32) + 1, 2);
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     st = wait_in_vain(&t, 1);
     capture_end(&c);
     CHECK(st == CM_EMISMATCH, "status %d", st);
@@ -217,7 +217,7 @@ static void test_no_mismatch_across_operations(void)
     };
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
-        struct captured c;
+        struct capture c;
         struct world t;
         enum cm_status st;
 
@@ -225,7 +225,7 @@ static void test_no_mismatch_across_operations(void)
         diag(&t, 1)->phase = rows[i].phase;
         diag(&t, 1)->op = rows[i].op;
         diag(&t, 1)->sig = rows[i].sig;
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = wait_in_vain(&t, rows[i].peer);
         capture_end(&c);
         CHECK(st == CM_ETIMEOUT, "row %zu: status %d", i, st);
@@ -331,10 +331,10 @@ static void test_bad_layouts_are_refused(void)
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
         struct cm_layout l = rows[i];
-        struct captured c;
+        struct capture c;
         enum cm_status st;
 
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = cm_layout_fill(&l);
         capture_end(&c);
         CHECK(st == CM_EINVAL, "row %zu: status %d", i, st);
