@@ -253,7 +253,7 @@ static enum cm_status compare_coll(struct bench *b, enum cm_coll coll)
     return st;
 }
 
-/* Rank 0 and 1 write a flag each and wait for the other's; ns of one exchange, median of batches. */
+/* Ranks 0 and 1 write a flag each and wait for the other's: ns of one exchange, a median. */
 static enum cm_status probe(struct bench *b, double *ns)
 {
     struct cm_rank *r = b->r;

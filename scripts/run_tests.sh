@@ -26,7 +26,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 # MPI libraries keep memory to the end and are not built for the sanitizers.
 export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0"
 export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp:second_deadlock_stack=1"
-# Their modules are unloaded before the leak check; only full stacks still reach a name in lsan.supp.
+# Their modules are unloaded before the leak check: only full stacks reach a name in lsan.supp.
 export ASAN_OPTIONS="fast_unwind_on_malloc=0"
 export UBSAN_OPTIONS="print_stacktrace=1"
 

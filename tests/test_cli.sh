@@ -119,7 +119,8 @@ for word in "${ALL_DRIVERS[@]}" int8 bfloat16 f8e5m2 mulsum ring tree direct loo
 done
 
 begin "variables: COLLMARK_ beats NCCL_TESTS_, the command line beats both, the header names them"
-run 10 env COLLMARK_MINBYTES=16 COLLMARK_MAXBYTES=16 NCCL_ALGO=ring "$(program all_reduce)" -g 2 -e 32 -i 16
+run 10 env COLLMARK_MINBYTES=16 COLLMARK_MAXBYTES=16 NCCL_ALGO=ring \
+    "$(program all_reduce)" -g 2 -e 32 -i 16
 want_right rows=2
 want_match "$OUT" '^#.*COLLMARK_MINBYTES'
 want_match "$OUT" '^#.*NCCL_ALGO'

@@ -82,7 +82,8 @@ refuse foreign src/base/clock.c 1 '#include <cuda_runtime.h>\n'
 refuse file src/base/a.c 401 "$(repeat 401 'int x;\n')"
 refuse function src/base/a.c 64 "void f(void)\n{\n$(repeat 61 '    g();\n')}\n"
 refuse parameters src/base/a.c 2 'void f(int a, int b, int c, int d, int e, int f, int g)\n{\n}\n'
-refuse parameters src/base/a.c 3 'void f(int a, int b, int c, int d,\n       int e, int f, int g)\n{\n}\n'
+refuse parameters src/base/a.c 3 \
+    'void f(int a, int b, int c, int d,\n       int e, int f, int g)\n{\n}\n'
 refuse nesting src/base/a.c 3 'void f(void)\n{\n                if (x)\n}\n'
 refuse ifdef src/base/a.c 3 'void f(void)\n{\n#ifdef X\n    g();\n#endif\n}\n'
 refuse typedef src/base/a.c 1 'typedef struct a a;\n'
