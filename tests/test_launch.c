@@ -66,6 +66,42 @@ static void test_launch_mistakes(void)
         unsetenv(known[k]);
 }
 
+static void test_one_process_speaks(void)
+{
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",     "PMI_RANK",
+        "SLURM_PROCID",         "SLURM_STEP_ID", "OMPI_NUM_APP_CTX"};
+    static const struct {
+        const char *set[MAX_VARIABLES][2];
+        bool speaks;
+    } rows[] = {
+        {{{NULL, NULL}}, true},
+        {{{"OMPI_COMM_WORLD_RANK", "0"}}, true},
+        {{{"OMPI_COMM_WORLD_RANK", "3"}}, false},
+        {{{"OMPI_COMM_WORLD_RANK", "junk"}}, true},
+        {{{"PMIX_RANK", "1"}}, false},
+        {{{"PMI_RANK", "0"}}, true},
+        {{{"PMI_RANK", "2"}}, false},
+        {{{"SLURM_PROCID", "0"}}, true},
+        {{{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, true},
+        {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}}, false},
+        /* mpirun inside a batch job: its own variable counts */
+        {{{"OMPI_COMM_WORLD_RANK", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, false},
+        {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_NUM_APP_CTX", "1"}}, false},
+        {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_NUM_APP_CTX", "2"}}, true},
+    };
+
+    for (size_t i = 0; i < CM_LEN(rows); i++) {
+        for (size_t k = 0; k < CM_LEN(names); k++)
+            unsetenv(names[k]);
+        for (int k = 0; k < MAX_VARIABLES && rows[i].set[k][0] != NULL; k++)
+            setenv(rows[i].set[k][0], rows[i].set[k][1], 1);
+        CHECK(cm_env_speaks() == rows[i].speaks, "row %zu", i);
+    }
+    for (size_t k = 0; k < CM_LEN(names); k++)
+        unsetenv(names[k]);
+}
+
 static void test_cpu_sets_in_words(void)
 {
     static const struct {
@@ -338,6 +374,7 @@ static void test_exit_codes(void)
 int main(void)
 {
     RUN(test_launch_mistakes);
+    RUN(test_one_process_speaks);
     RUN(test_cpu_sets_in_words);
     RUN(test_long_cpu_sets_are_cut);
     RUN(test_cpus_are_assigned_once);

@@ -39,6 +39,7 @@ static const struct cm_status_info infos[] = {
 static _Thread_local struct {
     int rank;
     const char *host;
+    bool mute;
 } self;
 
 const char *cm_status_text(enum cm_status st)
@@ -74,7 +75,7 @@ static void make_one_line(char *line, size_t len)
 }
 
 /* errno is kept for the caller, and for a %m in `fmt`. */
-static void CM_PRINTF(1, 0) log_line(const char *fmt, va_list ap)
+static void CM_PRINTF(2, 0) log_line(int fd, const char *fmt, va_list ap)
 {
     char line[CM_LOG_BYTES];
     size_t room = sizeof(line) - 1, len = 0; /* one byte stays free for the line's end */
@@ -90,9 +91,20 @@ static void CM_PRINTF(1, 0) log_line(const char *fmt, va_list ap)
     make_one_line(line, len);
     line[len++] = '\n';
     do
-        sent = write(STDERR_FILENO, line, len);
+        sent = write(fd, line, len);
     while (sent < 0 && errno == EINTR);
     errno = err;
+}
+
+static void CM_PRINTF(1, 0) log_error(const char *fmt, va_list ap)
+{
+    if (!self.mute)
+        log_line(STDERR_FILENO, fmt, ap);
+}
+
+void cm_log_mute(bool mute)
+{
+    self.mute = mute;
 }
 
 void cm_log(const char *fmt, ...)
@@ -100,7 +112,16 @@ void cm_log(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    log_line(fmt, ap);
+    log_error(fmt, ap);
+    va_end(ap);
+}
+
+void cm_log_to(int fd, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_line(fd, fmt, ap);
     va_end(ap);
 }
 
@@ -109,7 +130,7 @@ enum cm_status cm_fail(enum cm_status st, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    log_line(fmt, ap);
+    log_error(fmt, ap);
     va_end(ap);
     return st;
 }

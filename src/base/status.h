@@ -7,6 +7,7 @@
 #ifndef CM_BASE_STATUS_H
 #define CM_BASE_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define CM_MUST_CHECK __attribute__((warn_unused_result))
@@ -51,6 +52,15 @@ void cm_log_whoami(int rank, const char *host);
 
 /* Write one line to stderr in one write(2), with this thread's prefix. Never fails. */
 void cm_log(const char *fmt, ...) CM_PRINTF(1, 2);
+
+/* The same to another descriptor; not muted. */
+void cm_log_to(int fd, const char *fmt, ...) CM_PRINTF(2, 3);
+
+/*
+ * Drop what this thread logs from now on (false: say it again). For a process
+ * whose twins say the same at the same moment.
+ */
+void cm_log_mute(bool mute);
 
 /* Log "<text>" (one line) and return `st`. Use through CM_FAIL. */
 enum cm_status cm_fail(enum cm_status st, const char *fmt, ...) CM_PRINTF(2, 3);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "common/coll.h"
+#include "common/launch_env.h"
 #include "common/plan_mode.h"
 #include "common/rows.h"
 
@@ -175,30 +176,43 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
     return sum.status;
 }
 
-static enum cm_exit launch(const struct cm_bench *b, int argc, char **argv, const struct cm_opts *o)
+/* What can be refused before the other processes are known; all of them refuse alike. */
+static enum cm_status prepare(const struct cm_bench *b, int argc, char **argv, struct cm_opts *o,
+                              enum cm_parsed *what, struct cm_traffic *traffic)
 {
-    struct bench_run run = {.bench = b, .argc = argc, .argv = argv};
-    enum cm_status st = CM_OK;
-    enum cm_exit code;
+    bool speaks = cm_env_speaks();
+    enum cm_status st;
 
-    if (b->coll == CM_ALLTOALLV && o->alltoallv.matrix_file != NULL)
-        st = cm_matrix_read(o->alltoallv.matrix_file, &run.traffic);
-    if (st != CM_OK)
-        return cm_status_exit(st);
-    code = cm_launch(&run.argc, &run.argv, o, arena_bytes, rank_body, &run);
-    cm_traffic_free(&run.traffic);
-    return code == CM_EXIT_OK && atomic_load(&run.below) ? CM_EXIT_BELOW : code;
+    cm_log_mute(!speaks);
+    st = cm_opts_parse(argc, argv, b, o, what);
+    if (st == CM_OK && *what == CM_PARSED_RUN && b->coll == CM_ALLTOALLV &&
+        o->alltoallv.matrix_file != NULL)
+        st = cm_matrix_read(o->alltoallv.matrix_file, traffic);
+    cm_log_mute(false);
+    if (st != CM_OK && !speaks)
+        cm_env_let_speak();
+    return st;
+}
+
+static enum cm_exit launch(struct bench_run *run, const struct cm_opts *o)
+{
+    enum cm_exit code = cm_launch(&run->argc, &run->argv, o, arena_bytes, rank_body, run);
+
+    return code == CM_EXIT_OK && atomic_load(&run->below) ? CM_EXIT_BELOW : code;
 }
 
 int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
 {
+    struct bench_run run = {.bench = b, .argc = argc, .argv = argv};
     struct cm_opts o;
     enum cm_parsed what;
-    enum cm_status st = cm_opts_parse(argc, argv, b, &o, &what);
-    enum cm_exit code = cm_status_exit(st);
+    enum cm_exit code = cm_status_exit(prepare(b, argc, argv, &o, &what, &run.traffic));
 
-    if (st == CM_OK && what == CM_PARSED_RUN)
-        code = o.report.plan ? cm_status_exit(cm_plan_mode(b, &o)) : launch(b, argc, argv, &o);
+    if (code == CM_EXIT_OK && what == CM_PARSED_RUN && !o.report.plan)
+        code = launch(&run, &o);
+    else if (code == CM_EXIT_OK && what == CM_PARSED_RUN && cm_env_speaks())
+        code = cm_status_exit(cm_plan_mode(b, &o));
+    cm_traffic_free(&run.traffic);
     cm_opts_free(&o);
     return (int)code;
 }

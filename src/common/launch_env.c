@@ -1,17 +1,20 @@
 /*
- * Reading the launchers' variables. Two questions, two tables: was there a
- * launcher at all (then MPI is asked), and did it start more than one process
- * (then a world of one is a mistake).
+ * Reading the launchers' variables. Three questions, three tables: was there a
+ * launcher at all (then MPI is asked), did it start more than one process (then
+ * a world of one is a mistake), and which of its processes is this (one speaks).
  */
 #define _GNU_SOURCE
 #include "common/launch_env.h"
 
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
+
+enum { PATIENCE_MS = 333 };
 
 /* Beginnings of the names that launchers set for the processes they start. */
 static const char *const marks[] = {
@@ -62,6 +65,37 @@ static const struct evidence table[] = {
     {"SLURM_STEP_NUM_TASKS", 2, slurm_launched},
     {"SLURM_NTASKS", 2, slurm_launched},
 };
+
+/* This process's rank in its launch; the first row that is set counts. */
+static const struct evidence ranks[] = {
+    {"OMPI_COMM_WORLD_RANK", 0, NULL},
+    {"PMIX_RANK", 0, NULL},
+    {"PMI_RANK", 0, NULL},
+    {"MV2_COMM_WORLD_RANK", 0, NULL},
+    {"PALS_RANKID", 0, NULL},
+    {"FLUX_TASK_RANK", 0, NULL},
+    {"JSM_NAMESPACE_RANK", 0, NULL},
+    {"SLURM_PROCID", 0, slurm_launched},
+};
+
+/* Several command lines in one launch (mpirun -np 1 a : -np 1 b) may differ in what they say. */
+bool cm_env_speaks(void)
+{
+    if (number("OMPI_NUM_APP_CTX") > 1)
+        return true;
+    for (size_t i = 0; i < CM_LEN(ranks); i++) {
+        int64_t rank = number(ranks[i].variable);
+
+        if (rank >= ranks[i].from && (ranks[i].launched == NULL || ranks[i].launched()))
+            return rank == 0;
+    }
+    return true;
+}
+
+void cm_env_let_speak(void)
+{
+    poll(NULL, 0, PATIENCE_MS);
+}
 
 bool cm_env_launched(void)
 {

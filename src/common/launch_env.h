@@ -1,4 +1,4 @@
-/* What the environment says about how this process was started. Private to the launchers. */
+/* What the environment says about how this process was started. Private to launchers and main. */
 #ifndef CM_COMMON_LAUNCH_ENV_H
 #define CM_COMMON_LAUNCH_ENV_H
 
@@ -8,6 +8,17 @@
 
 /* Does any variable show that an MPI or batch launcher started this process? */
 bool cm_env_launched(void);
+
+/*
+ * Is it up to this process to say what all processes of its launch would say
+ * alike, before MPI is started: usage errors, --help, --plan? True for rank 0,
+ * without a launcher, and where a launch has several command lines.
+ */
+bool cm_env_speaks(void);
+
+/* For the others, before they end with a failure: launchers end a job, and the one that speaks,
+   as soon as one process failed. Sleeps for a third of a second. */
+void cm_env_let_speak(void);
 
 /*
  * A process that is alone in its world, although its launcher started several,

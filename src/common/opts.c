@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/launch_env.h"
 #include "common/opts_table.h"
 
 enum { WHERE_BYTES = 64 };
@@ -119,8 +120,10 @@ static enum cm_status take_flag(struct cm_parse *p, const struct word *w,
     if (w->value != NULL)
         return CM_FAIL(CM_EINVAL, "%s '%s': takes no value", w->where, w->value);
     if (w->row->kind == CM_OPTION_PRINT) {
-        w->row->print(stdout, bench, p->o->program);
         *what = CM_PARSED_STOP;
+        if (!cm_env_speaks())
+            return CM_OK;
+        w->row->print(stdout, bench, p->o->program);
         return fflush(stdout) == 0 ? CM_OK : cm_fail_errno("stdout");
     }
     return cm_option_set(w->row, w->where, "1", p->o);

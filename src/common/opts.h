@@ -89,7 +89,7 @@ struct cm_opts {
 
 enum cm_parsed {
     CM_PARSED_RUN,
-    CM_PARSED_STOP /* --help, --version, --list: the text is printed, exit 0 */
+    CM_PARSED_STOP /* --help, --version, --list: rank 0 has printed the text, exit 0 */
 };
 
 /*
@@ -98,7 +98,8 @@ enum cm_parsed {
  * accepted by every driver, as nccl-tests does. Strings point into argv or are
  * owned by *o: free with cm_opts_free(), also after a failure. CM_EINVAL: one
  * line on stderr names the option or variable and its value; CM_EUNSUP: this
- * build cannot do it; CM_ENOMEM.
+ * build cannot do it; CM_ENOMEM. Texts that the user asked for go to `out`,
+ * or nowhere if it is NULL.
  */
 struct cm_bench;
 CM_MUST_CHECK enum cm_status cm_opts_parse(int argc, char **argv, const struct cm_bench *bench,
