@@ -24,12 +24,14 @@ compiles() { # compiles COMPILER FLAGS... <source
     return $ok
 }
 
-first_known() { # the first of these packages that apt can install, else the last
+first_known() { # the first of these packages that apt can install
     local p
     for p in "$@"; do
-        apt-cache show "$p" >/dev/null 2>&1 && break
+        if apt-cache show "$p" >/dev/null 2>&1; then
+            echo "$p"
+            return
+        fi
     done
-    echo "$p"
 }
 
 need_build() {
@@ -52,6 +54,7 @@ need_test() {
     need mpicc.mpich libmpich-dev
     need mpirun.mpich mpich
     need clang clang
+    need clang-format clang-format
     need cppcheck cppcheck
     need shellcheck shellcheck
     need timeout coreutils
@@ -61,20 +64,14 @@ need_test() {
         /usr/bin/python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
 }
 
-# The format of the tree is that of release 14; elsewhere any release serves the other tools.
-need_clang_format() {
-    command -v clang-format-14 >/dev/null 2>&1 && return
-    [[ "$(clang-format --version 2>/dev/null)" == *" version 14."* ]] && return
-    missing+=("$(first_known clang-format-14 clang-format)")
-}
-
 # Which package holds clang's runtimes depends on the release, so ask after clang is there.
 need_clang_rt() {
-    local major
+    local major package
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n){(void)d;(void)n;return 0;}' |
         compiles clang -fsanitize=fuzzer,address && return
     major="$(clang -dumpversion | cut -d. -f1)"
-    missing+=("$(first_known "libclang-rt-$major-dev" "libclang-common-$major-dev")")
+    package="$(first_known "libclang-rt-$major-dev" "libclang-common-$major-dev")"
+    [[ -n "$package" ]] && missing+=("$package")
 }
 
 install_missing() {
@@ -111,7 +108,6 @@ test) need_build && need_test ;;
 esac
 install_missing
 if [[ "$want" == test ]]; then
-    need_clang_format
     need_clang_rt
     install_missing
 fi

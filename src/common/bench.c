@@ -13,6 +13,7 @@
 #include "common/launch_env.h"
 #include "common/plan_mode.h"
 #include "common/rows.h"
+#include "common/watchdog.h"
 
 /* One process of the run. */
 struct bench_run {
@@ -132,6 +133,7 @@ static enum cm_status finish(struct bench_run *run, struct cm_rank *r, struct cm
 
     orderly = s->status == CM_OK || s->status == CM_EDATA || s->status == CM_ETRUNC;
     if (report != NULL) {
+        cm_watchdog_last_words(r->watchdog, NULL, NULL);
         below = orderly && cm_report_below(report);
         st = cm_report_close(report, s);
     }
@@ -142,6 +144,11 @@ static enum cm_status finish(struct bench_run *run, struct cm_rank *r, struct cm
     if (st == CM_OK && any)
         atomic_store(&run->below, true);
     return st == CM_OK ? s->status : st;
+}
+
+static void abandon(void *report, enum cm_status st)
+{
+    cm_report_abandon(report, st);
 }
 
 static enum cm_status rank_body(struct cm_rank *r, void *arg)
@@ -157,6 +164,7 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
         sum.status = cm_report_open(run->bench, r, run->argc, run->argv, &report);
         if (sum.status != CM_OK)
             return sum.status;
+        cm_watchdog_last_words(r->watchdog, abandon, report);
     }
     sum.status = cm_rows_open(run->bench, r, report, traffic, &rows);
     if (sum.status == CM_OK)

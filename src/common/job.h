@@ -39,7 +39,7 @@ struct cm_job {
 /* Run the job's body on all ranks of this process; blocks until they are back. The job's status. */
 CM_MUST_CHECK enum cm_status cm_ranks_run(struct cm_job *j);
 
-/* After an abort: have all ranks of the job left, or do they within a second? */
+/* After an abort: have all ranks of the job left, or do they within a second? Without: true. */
 bool cm_ranks_left(const struct cm_job *j);
 
 /* Statuses with which all ranks run to their end: CM_OK, CM_EDATA, CM_ETRUNC. */

@@ -138,7 +138,7 @@ static enum cm_exit tear_down(struct cm_job *j, enum cm_status st)
 {
     enum cm_exit code = cm_status_exit(st);
     bool started = j->boot.gather != NULL;
-    bool leave = j->started == 0 || cm_status_is_orderly(st) || cm_ranks_left(j);
+    bool leave = j->started == 0 || cm_ranks_left(j);
 
     if (started)
         cm_watchdog_expect(j->watchdog, "tear-down (ending processes)", j->teardown_ns,

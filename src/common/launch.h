@@ -42,6 +42,8 @@ struct cm_rank_info {
     char cpu[64];  /* model name of the CPU */
 };
 
+struct cm_watchdog;
+
 /* What a rank's thread gets. Pointers are valid until the thread returns. */
 struct cm_rank {
     int rank, n;        /* world */
@@ -57,10 +59,11 @@ struct cm_rank {
     void *base;
     struct cm_waiter waiter; /* timeout_ns may be changed by the rank */
     struct cm_team team;
-    const _Atomic int *signal; /* != 0: SIGINT or SIGTERM came to this process */
-    const char *wire;          /* name of the wire in use */
-    const char *library;       /* MPI library text or NULL */
-    bool oversubscribed;       /* more local ranks than allowed CPUs */
+    struct cm_watchdog *watchdog; /* of the process, see cm_watchdog_last_words() */
+    const _Atomic int *signal;    /* != 0: SIGINT or SIGTERM came to this process */
+    const char *wire;             /* name of the wire in use */
+    const char *library;          /* MPI library text or NULL */
+    bool oversubscribed;          /* more local ranks than allowed CPUs */
     size_t arena_bytes;
 };
 

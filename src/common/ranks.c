@@ -62,6 +62,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .segment = j->segment,
         .layout = &j->layout,
         .base = cm_segment_base(j->segment),
+        .watchdog = j->watchdog,
         .signal = cm_watchdog_signal(j->watchdog),
         .wire = j->wire->name,
         .library = j->has_library ? j->library : NULL,
@@ -198,6 +199,8 @@ bool cm_ranks_left(const struct cm_job *j)
     const struct cm_waiter *w = &j->members[0].r.waiter;
     int rank = 0;
 
+    if (cm_abort_status(w->abort) == CM_OK)
+        return true;
     for (int ms = 0; ms < LEAVE_MS && rank < w->nranks; ms++) {
         while (rank < w->nranks && atomic_load_explicit(&w->diag_of(w, rank)->phase,
                                                         memory_order_relaxed) == CM_AT_DONE)

@@ -1,8 +1,9 @@
 /*
  * The report: takes rows, keeps the figures over them and hands them to sinks.
  *
- * Every entry holds the lock, so that a watchdog may end the report while a
- * row is being written. After `ended` the sinks are gone and rows are dropped.
+ * Every entry holds the lock, but for a row on its way to a patient sink, so
+ * that a watchdog may end the report at any time. After `ended` the sinks are
+ * gone and rows are dropped.
  */
 #include "common/report.h"
 
@@ -119,6 +120,7 @@ static void remark(struct cm_report *rep, const char *text)
 static void tally(struct cm_report *rep, const struct cm_row *row)
 {
     struct cm_tally *t = &rep->groups[row->group];
+    int64_t wrong = 0;
 
     remark(rep, row->note);
     for (int h = 0; h < 2; h++) {
@@ -126,11 +128,14 @@ static void tally(struct cm_report *rep, const struct cm_row *row)
 
         remark(rep, half->measured ? NULL : half->why);
         rep->checked += half->measured && half->checked;
+        wrong += half->measured && half->checked ? half->wrong : 0;
         if (!row->counted || !half->measured)
             continue;
         t->n++;
         t->sum += half->bus_gbs; /* a NaN stays: then there is no average */
     }
+    rep->wrong += wrong;
+    rep->bad_rows += wrong > 0;
 }
 
 static const double *copy_samples(const struct cm_result *half)
@@ -177,18 +182,45 @@ static void clear_progress(struct cm_report *rep)
     note_failure(rep, cm_write_all(STDERR_FILENO, "\r\033[K", 4, "stderr"));
 }
 
-void cm_report_row(struct cm_report *rep, const struct cm_row *row)
+/* A report that has ended drops the row: false. */
+static bool take_row(struct cm_report *rep, const struct cm_row *row)
 {
+    bool taken;
+
     pthread_mutex_lock(&rep->lock);
-    if (!rep->ended) {
+    taken = !rep->ended;
+    if (taken) {
         clear_progress(rep);
         tally(rep, row);
         if (rep->keeps_rows)
             note_failure(rep, keep(rep, row));
-        for (int i = 0; i < rep->nsinks; i++)
+    }
+    for (int i = 0; i < rep->nsinks; i++) { /* none after the end */
+        if (!rep->sinks[i].kind->patient)
             note_failure(rep, rep->sinks[i].kind->row(rep, rep->sinks[i].state, row));
     }
     pthread_mutex_unlock(&rep->lock);
+    return taken;
+}
+
+static void show_row(struct cm_report *rep, const struct cm_sink_kind *kind,
+                     const struct cm_row *row)
+{
+    enum cm_status st = kind->row(rep, NULL, row);
+
+    pthread_mutex_lock(&rep->lock);
+    note_failure(rep, st);
+    pthread_mutex_unlock(&rep->lock);
+}
+
+void cm_report_row(struct cm_report *rep, const struct cm_row *row)
+{
+    if (!take_row(rep, row))
+        return;
+    for (size_t i = 0; i < CM_LEN(kinds); i++) {
+        if (kinds[i]->patient && kinds[i]->wanted(rep->opts))
+            show_row(rep, kinds[i], row);
+    }
 }
 
 void cm_report_progress(struct cm_report *rep, const char *what, double fraction)
@@ -309,6 +341,12 @@ static enum cm_status job_status(const struct cm_report *rep, enum cm_status st)
     return why != CM_OK ? why : st;
 }
 
+/* Only a signal ends a row before its time and is no failure. */
+static const char *why_ended(enum cm_status st)
+{
+    return st == CM_ETRUNC ? "a signal ended the run" : cm_status_text(st);
+}
+
 static void end(struct cm_report *rep, const struct cm_summary *s)
 {
     struct cm_end e = {.summary = *s, .unix_ms = unix_ms()};
@@ -316,7 +354,7 @@ static void end(struct cm_report *rep, const struct cm_summary *s)
     e.summary.status = job_status(rep, s->status);
     e.exit = exit_of(rep, &e.summary);
     if (s->truncated && s->why_truncated == NULL)
-        e.summary.why_truncated = cm_status_text(e.summary.status);
+        e.summary.why_truncated = why_ended(e.summary.status);
     clear_progress(rep);
     close_sinks(rep, &e);
 }
@@ -345,6 +383,8 @@ void cm_report_abandon(struct cm_report *rep, enum cm_status st)
     until.tv_sec += 1;
     if (pthread_mutex_timedlock(&rep->lock, &until) != 0)
         return;
+    s.wrong = rep->wrong;
+    s.bad_rows = rep->bad_rows;
     if (!rep->ended)
         end(rep, &s);
     pthread_mutex_unlock(&rep->lock);

@@ -196,4 +196,4 @@ static enum cm_status csv_row(struct cm_report *rep, void *state, const struct c
     return cm_page_end(&page, file->fd, file->path);
 }
 
-const struct cm_sink_kind cm_sink_csv = {"csv", csv_wanted, csv_open, csv_row, csv_close};
+const struct cm_sink_kind cm_sink_csv = {"csv", csv_wanted, csv_open, csv_row, csv_close, false};

@@ -35,6 +35,9 @@ struct cm_sink_kind {
     enum cm_status (*row)(struct cm_report *rep, void *state, const struct cm_row *row);
     /* Frees the state. end == NULL: the report never started, leave nothing behind. */
     enum cm_status (*close)(struct cm_report *rep, void *state, const struct cm_end *end);
+    /* A reader who pauses (a pager) must not hold up the other sinks' end: rows are written
+       without the lock, maybe after close. Only for sinks without a state. */
+    bool patient;
 };
 extern const struct cm_sink_kind cm_sink_table, cm_sink_csv, cm_sink_json;
 
@@ -61,6 +64,7 @@ struct cm_report {
     size_t nrows, cap_rows;
     struct cm_tally *groups; /* one per group */
     size_t checked;          /* placements that were checked */
+    int64_t wrong, bad_rows; /* wrong elements, and rows of groups that have some */
     struct cm_note notes[CM_MAX_NOTES];
     int nnotes;
     int64_t progress_ns; /* when progress was last shown; 0: nothing is shown */
@@ -103,13 +107,19 @@ struct cm_page {
 void cm_page_begin(struct cm_page *p);
 CM_MUST_CHECK enum cm_status cm_page_end(struct cm_page *p, int fd, const char *what);
 
-/* A report file. "-" is stdout. temp != NULL: renamed to path by keep. */
+/* A report file. "-" is stdout. temp != NULL: the name until keep renames it to path. */
 struct cm_outfile {
-    int fd;
+    int fd; /* -1: whole, and not begun */
     char *path, *temp;
 };
-/* whole: nothing appears under `path` before cm_outfile_keep(); devices are written in place. */
+/*
+ * whole: nothing appears under `path` before cm_outfile_keep(), and nothing at
+ * all before cm_outfile_begin(): a run that is killed leaves no trace. It is
+ * only tried whether that will be possible. Devices are written in place.
+ */
 CM_MUST_CHECK enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *out);
+/* Make f->fd ready; for files that are not whole it is already. */
+CM_MUST_CHECK enum cm_status cm_outfile_begin(struct cm_outfile *f);
 CM_MUST_CHECK enum cm_status cm_outfile_keep(struct cm_outfile *f);
 void cm_outfile_drop(struct cm_outfile *f);
 

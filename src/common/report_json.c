@@ -360,7 +360,9 @@ static enum cm_status json_write(struct cm_report *rep, struct cm_outfile *file,
     cJSON_Delete(doc);
     if (printed == NULL)
         return CM_FAIL(CM_ENOMEM, "JSON document of %zu rows", rep->nrows);
-    st = cm_write_all(file->fd, printed, strlen(printed), file->path);
+    st = cm_outfile_begin(file);
+    if (st == CM_OK)
+        st = cm_write_all(file->fd, printed, strlen(printed), file->path);
     if (st == CM_OK)
         st = cm_write_all(file->fd, "\n", 1, file->path);
     cJSON_free(printed);
@@ -380,4 +382,5 @@ static enum cm_status json_close(struct cm_report *rep, void *state, const struc
     return st;
 }
 
-const struct cm_sink_kind cm_sink_json = {"json", json_wanted, json_open, json_row, json_close};
+const struct cm_sink_kind cm_sink_json = {"json",   json_wanted, json_open,
+                                          json_row, json_close,  false};

@@ -1,8 +1,8 @@
 /*
  * Output of reports: pages of text that go out in one write, and files.
  *
- * A whole file is written under a temporary name beside its place and renamed
- * at the end, so a reader sees the old document or the new one, never a part.
+ * A whole file is written at the end, under a temporary name beside its place,
+ * and renamed: a reader sees the old document or the new one, never a part.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,45 +60,73 @@ static bool is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-static enum cm_status open_temp(struct cm_outfile *f)
+static char *temp_name(const char *path)
 {
-    size_t bytes = strlen(f->path) + 32;
+    size_t bytes = strlen(path) + 32;
+    char *name = malloc(bytes);
 
-    f->temp = malloc(bytes);
-    if (f->temp == NULL)
-        return CM_FAIL(CM_ENOMEM, "name of %s", f->path);
-    snprintf(f->temp, bytes, "%s.tmp.%ld", f->path, (long)getpid());
-    f->fd = open(f->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (name != NULL)
+        snprintf(name, bytes, "%s.tmp.%ld", path, (long)getpid());
+    return name;
+}
+
+enum cm_status cm_outfile_begin(struct cm_outfile *f)
+{
     if (f->fd >= 0)
         return CM_OK;
+    f->fd = open(f->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return CM_SYS(f->fd >= 0, f->path);
+}
+
+/* Will begin be able to do its work? Better to know before the run than behind it. */
+static enum cm_status try_begin(struct cm_outfile *f)
+{
+    enum cm_status st = cm_outfile_begin(f);
+
+    if (st != CM_OK)
+        return st;
+    close(f->fd);
+    unlink(f->temp);
+    f->fd = -1;
+    return CM_OK;
+}
+
+static void free_names(struct cm_outfile *f)
+{
+    free(f->path);
     free(f->temp);
-    f->temp = NULL;
-    return cm_fail_errno(f->path);
+    f->path = f->temp = NULL;
+}
+
+/* f->path is set. */
+static enum cm_status open_path(struct cm_outfile *f, bool whole)
+{
+    if (strcmp(f->path, "-") == 0) {
+        f->fd = STDOUT_FILENO;
+        return CM_OK;
+    }
+    if (!whole || is_special(f->path)) {
+        f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        return CM_SYS(f->fd >= 0, f->path);
+    }
+    f->temp = temp_name(f->path);
+    return f->temp != NULL ? try_begin(f) : CM_FAIL(CM_ENOMEM, "name of %s", f->path);
 }
 
 enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *out)
 {
-    struct cm_outfile f = {STDOUT_FILENO, NULL, NULL};
-    enum cm_status st = CM_OK;
+    struct cm_outfile f = {-1, NULL, NULL};
+    enum cm_status st;
 
     /* Through a link to its end, so that the link survives the rename. */
-    f.path = realpath(path, NULL);
-    if (f.path == NULL || strcmp(path, "-") == 0) {
-        free(f.path);
+    f.path = strcmp(path, "-") == 0 ? NULL : realpath(path, NULL);
+    if (f.path == NULL)
         f.path = strdup(path);
-    }
     if (f.path == NULL)
         return CM_FAIL(CM_ENOMEM, "name of %s", path);
-    if (strcmp(path, "-") != 0) {
-        if (whole && !is_special(f.path)) {
-            st = open_temp(&f);
-        } else {
-            f.fd = open(f.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-            st = CM_SYS(f.fd >= 0, path);
-        }
-    }
+    st = open_path(&f, whole);
     if (st != CM_OK) {
-        free(f.path);
+        free_names(&f);
         return st;
     }
     *out = f;
@@ -108,13 +136,6 @@ enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *
 static enum cm_status close_fd(struct cm_outfile *f)
 {
     return f->fd == STDOUT_FILENO ? CM_OK : CM_SYS(close(f->fd) == 0, f->path);
-}
-
-static void free_names(struct cm_outfile *f)
-{
-    free(f->path);
-    free(f->temp);
-    f->path = f->temp = NULL;
 }
 
 enum cm_status cm_outfile_keep(struct cm_outfile *f)
@@ -129,7 +150,7 @@ enum cm_status cm_outfile_keep(struct cm_outfile *f)
 
 void cm_outfile_drop(struct cm_outfile *f)
 {
-    if (close_fd(f) == CM_OK && f->temp != NULL)
+    if (f->fd >= 0 && close_fd(f) == CM_OK && f->temp != NULL)
         unlink(f->temp);
     free_names(f);
 }

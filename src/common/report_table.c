@@ -222,5 +222,5 @@ static enum cm_status table_close(struct cm_report *rep, void *state, const stru
     return cm_page_end(&page, STDOUT_FILENO, "stdout");
 }
 
-const struct cm_sink_kind cm_sink_table = {"table", table_wanted, table_open, table_row,
-                                           table_close};
+const struct cm_sink_kind cm_sink_table = {"table",   table_wanted, table_open,
+                                           table_row, table_close,  true};

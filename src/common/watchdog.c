@@ -3,10 +3,11 @@
  * SIGTERM are blocked in all other threads and come here through a descriptor,
  * so there is no handler, and no global variable for one.
  *
- * Invariant: it ends a process only with _exit(), which no lock, destructor or
- * library can hold up; rows of a report are flushed as they are written, so
- * nothing that was shown is lost.
+ * Invariant: it ends a process only with _exit() or a signal, which no lock,
+ * destructor or library can hold up. The last words before (the end of the
+ * report) may block on a full pipe, so another thread says them.
  */
+#define _GNU_SOURCE
 #include "common/watchdog.h"
 
 #include <poll.h>
@@ -16,12 +17,16 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-enum { PERIOD_MS = 200 };
+enum { PERIOD_MS = 200, SIGNALLED_PERIOD_MS = 50, SPEECH_S = 2 };
 static const int64_t abort_grace_ns = 2LL * CM_NS_PER_S;
+
+/* Launchers send SIGKILL about a second after SIGTERM; the report must be complete by then. */
+static const int64_t signal_grace_ns = 300LL * CM_NS_PER_MS, signal_limit_ns = 600LL * CM_NS_PER_MS;
 
 struct orders {
     const char *what;
@@ -41,6 +46,10 @@ struct cm_watchdog {
     pthread_mutex_t lock; /* of what follows */
     struct orders orders;
     int64_t aborted_ns; /* when this thread first saw the abort word set; 0: it is not */
+    int64_t signalled_ns;
+    void (*say)(void *arg, enum cm_status st); /* NULL: nothing to say */
+    void *say_arg;
+    enum cm_status say_status;
 };
 
 static struct cm_abort *abort_of(const struct orders *o)
@@ -48,11 +57,39 @@ static struct cm_abort *abort_of(const struct orders *o)
     return &((struct cm_shared *)cm_segment_base(o->segment))->abort;
 }
 
-static void check_limit(const struct orders *o, int64_t now)
+static void *speak(void *arg)
 {
+    struct cm_watchdog *d = arg;
+
+    d->say(d->say_arg, d->say_status);
+    return NULL;
+}
+
+/* The lock is held, so the speech cannot be withdrawn while it is held. At most once. */
+static void last_words(struct cm_watchdog *d, enum cm_status st)
+{
+    struct timespec until;
+    pthread_t speaker;
+
+    if (d->say == NULL)
+        return;
+    d->say_status = st;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += SPEECH_S;
+    if (pthread_create(&speaker, NULL, speak, d) != 0 ||
+        pthread_timedjoin_np(speaker, NULL, &until) != 0)
+        cm_log("the report could not be completed");
+    d->say = NULL;
+}
+
+static void check_limit(struct cm_watchdog *d, int64_t now)
+{
+    const struct orders *o = &d->orders;
+
     if (o->until_ns == 0 || now < o->until_ns)
         return;
     cm_log("time-out: %s did not end within %.1f s", o->what, (double)o->limit_ns / CM_NS_PER_S);
+    last_words(d, CM_ETIMEOUT);
     _exit((int)o->code);
 }
 
@@ -81,11 +118,20 @@ static void check_abort(struct cm_watchdog *d, const struct orders *o, int64_t n
         return;
     if (d->aborted_ns == 0)
         d->aborted_ns = now;
+    if (d->signalled_ns != 0 && now - d->signalled_ns > signal_limit_ns)
+        last_words(d, st);
     if (now - d->aborted_ns < abort_grace_ns)
         return;
     cm_log("ranks of process %d did not stop after the abort: ending it",
            o->world->infos[o->rank].proc);
+    last_words(d, st);
     _exit((int)cm_status_exit(st));
+}
+
+static void check_signal(const struct cm_watchdog *d, const struct orders *o, int64_t now)
+{
+    if (d->signalled_ns != 0 && now - d->signalled_ns > signal_grace_ns)
+        cm_abort_raise(abort_of(o), CM_ETRUNC, o->rank);
 }
 
 /* The lock is held: orders cannot be withdrawn while they are being followed. */
@@ -93,29 +139,51 @@ static void look(struct cm_watchdog *d)
 {
     int64_t now = cm_now_ns();
 
-    check_limit(&d->orders, now);
+    check_limit(d, now);
     if (d->orders.segment == NULL)
         return;
     check_processes(&d->orders);
+    check_signal(d, &d->orders, now);
     check_abort(d, &d->orders, now);
 }
 
-static void take_signal(struct cm_watchdog *d)
+/* Why the process dies of a signal, for the report: an abort that came before it, or the signal. */
+static enum cm_status death_status(const struct cm_watchdog *d)
 {
-    struct signalfd_siginfo info;
-    int none = 0, number;
+    enum cm_status st = d->orders.segment != NULL ? cm_abort_status(abort_of(&d->orders)) : CM_OK;
+
+    return st != CM_OK ? st : CM_ETRUNC;
+}
+
+static void die_of(int number)
+{
     sigset_t set;
 
-    if (read(d->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
-        return;
-    number = (int)info.ssi_signo;
-    if (d->orders.segment != NULL && atomic_compare_exchange_strong(&d->signal, &none, number))
-        return; /* the ranks will see it between rows */
     signal(number, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, number);
     raise(number);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* here the process ends */
+}
+
+static void take_signal(struct cm_watchdog *d)
+{
+    struct signalfd_siginfo info;
+    int64_t now = cm_now_ns();
+    bool running;
+
+    if (read(d->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    if (d->signalled_ns != 0 && now - d->signalled_ns < signal_grace_ns)
+        return; /* timeout(1) and shells signal a program and its group */
+    running = d->orders.segment != NULL && cm_abort_status(abort_of(&d->orders)) == CM_OK;
+    if (running && d->signalled_ns == 0) {
+        d->signalled_ns = now;
+        atomic_store(&d->signal, (int)info.ssi_signo); /* the ranks will see it between rows */
+        return;
+    }
+    last_words(d, death_status(d));
+    die_of((int)info.ssi_signo);
 }
 
 static void *watch(void *arg)
@@ -125,7 +193,7 @@ static void *watch(void *arg)
 
     while (fds[1].revents == 0) {
         fds[0].revents = 0;
-        poll(fds, CM_LEN(fds), PERIOD_MS);
+        poll(fds, CM_LEN(fds), atomic_load(&d->signal) != 0 ? SIGNALLED_PERIOD_MS : PERIOD_MS);
         pthread_mutex_lock(&d->lock);
         if (fds[0].revents != 0)
             take_signal(d);
@@ -171,6 +239,15 @@ enum cm_status cm_watchdog_start(struct cm_watchdog **out)
 const _Atomic int *cm_watchdog_signal(const struct cm_watchdog *d)
 {
     return &d->signal;
+}
+
+void cm_watchdog_last_words(struct cm_watchdog *d, void (*say)(void *arg, enum cm_status st),
+                            void *arg)
+{
+    pthread_mutex_lock(&d->lock);
+    d->say = say;
+    d->say_arg = arg;
+    pthread_mutex_unlock(&d->lock);
 }
 
 static void give_orders(struct cm_watchdog *d, const struct orders *o)

@@ -22,9 +22,19 @@ void cm_watchdog_stop(struct cm_watchdog *d); /* NULL is fine */
 
 /*
  * Becomes the number of the first SIGINT or SIGTERM that comes while ranks
- * run. A second one, and any at another time, kills as if it were not caught.
+ * run; they should end between rows. If they do not within a moment, the
+ * watchdog ends the row as well: it raises CM_ETRUNC. A later signal, one
+ * after an abort and one at any other time kills as if it were not caught.
  */
 const _Atomic int *cm_watchdog_signal(const struct cm_watchdog *d);
+
+/*
+ * Before the watchdog ends the process, it calls say(arg, st) on a thread of
+ * its own, and goes on when that returns or after two seconds. NULL: not any
+ * more; when this returns, the call is over or will never be made. Any thread.
+ */
+void cm_watchdog_last_words(struct cm_watchdog *d, void (*say)(void *arg, enum cm_status st),
+                            void *arg);
 
 /*
  * From now on the process is in `what` (static text). If it still is after
