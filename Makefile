@@ -232,7 +232,7 @@ format:
 format-check:
 	$(Q)$(CLANG_FORMAT) --dry-run --Werror $(formatted)
 readme: $(drivers)
-	@BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' scripts/readme_options.sh
+	@BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' scripts/readme.sh options
 
 # ---- install, clean --------------------------------------------------------------------------
 

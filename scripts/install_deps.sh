@@ -24,14 +24,12 @@ compiles() { # compiles COMPILER FLAGS... <source
     return $ok
 }
 
-first_known() { # the first of these packages that apt can install
+first_known() { # the first of these packages that apt can install, else the last
     local p
     for p in "$@"; do
-        if apt-cache show "$p" >/dev/null 2>&1; then
-            echo "$p"
-            return
-        fi
+        apt-cache show "$p" >/dev/null 2>&1 && break
     done
+    echo "$p"
 }
 
 need_build() {
@@ -54,7 +52,6 @@ need_test() {
     need mpicc.mpich libmpich-dev
     need mpirun.mpich mpich
     need clang clang
-    need clang-format clang-format
     need cppcheck cppcheck
     need shellcheck shellcheck
     need timeout coreutils
@@ -64,14 +61,20 @@ need_test() {
         /usr/bin/python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
 }
 
+# The format of the tree is that of release 14; elsewhere any release serves the other tools.
+need_clang_format() {
+    command -v clang-format-14 >/dev/null 2>&1 && return
+    [[ "$(clang-format --version 2>/dev/null)" == *" version 14."* ]] && return
+    missing+=("$(first_known clang-format-14 clang-format)")
+}
+
 # Which package holds clang's runtimes depends on the release, so ask after clang is there.
 need_clang_rt() {
-    local major package
+    local major
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n){(void)d;(void)n;return 0;}' |
         compiles clang -fsanitize=fuzzer,address && return
     major="$(clang -dumpversion | cut -d. -f1)"
-    package="$(first_known "libclang-rt-$major-dev" "libclang-common-$major-dev")"
-    [[ -n "$package" ]] && missing+=("$package")
+    missing+=("$(first_known "libclang-rt-$major-dev" "libclang-common-$major-dev")")
 }
 
 install_missing() {
@@ -108,6 +111,7 @@ test) need_build && need_test ;;
 esac
 install_missing
 if [[ "$want" == test ]]; then
+    need_clang_format
     need_clang_rt
     install_missing
 fi

@@ -5,13 +5,16 @@
 #
 # A program ends with "N passed, N failed, N skipped" and exits 0, 1 or 77. What it prints is shown
 # when it fails, its skip reasons always. The last line of this script is the sum. Reads from the
-# environment: BUILDDIR, NAME_SUFFIX and MPIRUN (handed on to the programs), TEST_TIMEOUT (seconds
-# for one program, 180). Everything the programs write to TMPDIR is removed at the end.
+# environment: BUILDDIR, NAME_SUFFIX, MPIRUN and SAN (handed on to the programs), TEST_TIMEOUT
+# (seconds for one program: 180, with SAN 600). What the programs write to TMPDIR is removed at
+# the end.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
 export BUILDDIR="${BUILDDIR:-build}" NAME_SUFFIX="${NAME_SUFFIX:-}" MPIRUN="${MPIRUN:-}"
-limit="${TEST_TIMEOUT:-180}"
+limit=180
+[[ -n "${SAN:-}" ]] && limit=600
+limit="${TEST_TIMEOUT:-$limit}"
 summary='^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
 
 TMPDIR="$(mktemp -d "${TMPDIR:-/tmp}/collmark.XXXXXX")" || exit 3
