@@ -27,6 +27,7 @@ struct cm_job {
     struct cm_watchdog *watchdog;
     struct cm_world world;
     struct cm_inject inject;
+    struct cm_trace trace;
     const struct cm_wire *wire;
     struct cm_layout layout;
     struct cm_segment *segment;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "common/debug.h"
 #include "common/job.h"
 #include "common/launch_env.h"
 
@@ -99,6 +100,13 @@ static enum cm_status plan_memory(struct cm_job *j)
     return cm_layout_fill(&j->layout);
 }
 
+static enum cm_status open_debug(struct cm_job *j)
+{
+    const struct cm_world *w = &j->world;
+
+    return cm_debug_open(&j->opts->report, &w->infos[w->first_of[j->boot.proc]], &j->trace);
+}
+
 /* A step whose outcome is the same everywhere: process 0 goes first and speaks for all. */
 static enum cm_status leader_first(struct cm_job *j, enum cm_status (*step)(struct cm_job *j))
 {
@@ -121,6 +129,8 @@ static enum cm_status set_up(struct cm_job *j, int *argc, char ***argv)
     st = cm_world_gather(&j->boot, j->opts, &j->world);
     if (st == CM_OK)
         st = leader_first(j, plan_memory);
+    if (st == CM_OK)
+        st = leader_first(j, open_debug);
     if (st == CM_OK)
         st = cm_segment_open(j->wire, &j->boot, &j->layout, j->setup_ns, &j->segment);
     if (st != CM_OK)
@@ -145,6 +155,7 @@ static enum cm_exit tear_down(struct cm_job *j, enum cm_status st)
                            cm_status_is_orderly(st) ? CM_EXIT_TIMEOUT : code);
     if (started && !leave)
         j->launcher->kill(&j->boot, code);
+    cm_debug_close(&j->trace);
     cm_segment_close(j->segment);
     cm_world_free(&j->world);
     free(j->members);

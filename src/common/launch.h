@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/boot.h"
+#include "base/trace.h"
 #include "base/wait.h"
 #include "common/inject.h"
 #include "common/opts.h"
@@ -60,6 +61,7 @@ struct cm_rank {
     struct cm_waiter waiter; /* timeout_ns may be changed by the rank */
     struct cm_team team;
     struct cm_watchdog *watchdog; /* of the process, see cm_watchdog_last_words() */
+    const struct cm_trace *trace; /* --debug */
     const _Atomic int *signal;    /* != 0: SIGINT or SIGTERM came to this process */
     const char *wire;             /* name of the wire in use */
     const char *library;          /* MPI library text or NULL */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "common/affinity.h"
+#include "common/debug.h"
 #include "common/job.h"
 
 enum {
@@ -63,6 +64,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .layout = &j->layout,
         .base = cm_segment_base(j->segment),
         .watchdog = j->watchdog,
+        .trace = &j->trace,
         .signal = cm_watchdog_signal(j->watchdog),
         .wire = j->wire->name,
         .library = j->has_library ? j->library : NULL,
@@ -101,6 +103,8 @@ static enum cm_status rank_begin(const struct cm_job *j, struct cm_rank *r)
     if (st == CM_OK)
         st = cm_team_barrier(&r->team);
     r->waiter.timeout_ns = j->rows_ns;
+    if (st == CM_OK)
+        cm_debug_rank(r);
     return st;
 }
 

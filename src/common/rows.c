@@ -75,7 +75,8 @@ static enum cm_status open_comm(struct cm_rows *rows, int32_t *node)
                                        .mode = o->mode,
                                        .proto = (enum cm_proto)o->proto,
                                        .channels = o->channels,
-                                       .chunk = o->chunk}};
+                                       .chunk = o->chunk},
+                             .trace = r->trace};
 
     for (int i = 0; i < r->group_n; i++)
         node[i] = r->node_of[r->group_world[i]];

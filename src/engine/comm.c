@@ -118,11 +118,13 @@ enum cm_status cm_comm_open(const struct cm_comm_args *a, struct cm_comm **out)
     c->scratch_at = a->scratch_at;
     c->scratch_bytes = a->scratch_bytes;
     c->force = a->force;
+    c->trace = a->trace;
     st = fill(c, a);
     if (st != CM_OK) {
         cm_comm_close(c);
         return st;
     }
+    cm_trace_comm(c);
     *out = c;
     return CM_OK;
 }
@@ -295,6 +297,7 @@ static enum cm_status find_bound(struct cm_comm *c, const struct cm_op_args *a,
         st = cm_bind(c, &k, &choice, out);
     if (st != CM_OK)
         return st;
+    cm_trace_bound(c, *out, key_bytes(c, &k));
     cm_bound_free(c->binds[c->next_bind]);
     c->binds[c->next_bind] = *out;
     c->next_bind = (c->next_bind + 1) % CM_BINDS;

@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/plan.h"
 #include "base/shared.h"
+#include "base/trace.h"
 #include "base/wait.h"
 
 enum cm_proto { CM_PROTO_AUTO, CM_PROTO_SIMPLE, CM_PROTO_LL };
@@ -33,6 +34,7 @@ struct cm_comm_args {
     const struct cm_waiter *waiter;   /* how this rank waits; must outlive the communicator */
     size_t scratch_at, scratch_bytes; /* offset in the segment of this rank's SCRATCH */
     struct cm_force force;
+    const struct cm_trace *trace; /* told what is chosen and bound; must outlive it; NULL: nobody */
 };
 
 struct cm_comm;

@@ -95,6 +95,7 @@ struct cm_comm {
     size_t scratch_at, scratch_bytes, arena_at, arena_end;
     struct cm_force force;
     struct cm_tune *tune;
+    const struct cm_trace *trace; /* or NULL */
     bool contiguous;              /* the ring order is 0..n-1 */
     struct cm_rank_shared **peer; /* n */
     struct cm_rank_shared *self;
@@ -125,6 +126,10 @@ CM_MUST_CHECK enum cm_status cm_ll_run(struct cm_comm *c, const struct cm_bound 
 
 /* ll.c: the LL shape of a key; false if the collective has none or it does not fit a slot. */
 bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_shape *out);
+
+/* trace.c: tell the trace about the communicator, and about an operation of `bytes` just bound. */
+void cm_trace_comm(const struct cm_comm *c);
+void cm_trace_bound(const struct cm_comm *c, const struct cm_bound *b, size_t bytes);
 
 /* Report that `peer` (comm rank) runs another operation than we do; ends the job. */
 enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer);
