@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
-#include "captured.h"
+#include "capture.h"
 #include "common/affinity.h"
 #include "common/agree.h"
 #include "common/launch.h"
@@ -45,14 +45,14 @@ static void test_launch_mistakes(void)
     };
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
-        struct captured c;
+        struct capture c;
         enum cm_status st;
 
         for (size_t k = 0; k < CM_LEN(known); k++)
             unsetenv(known[k]);
         for (int k = 0; k < MAX_VARIABLES && rows[i].set[k][0] != NULL; k++)
             setenv(rows[i].set[k][0], rows[i].set[k][1], 1);
-        capture_begin(&c);
+        capture_begin(&c, STDERR_FILENO);
         st = cm_env_check_alone(NULL, false);
         capture_end(&c);
         CHECK((st != CM_OK) == (rows[i].names != NULL), "row %zu: status %d: %s", i, st, c.text);
@@ -297,13 +297,13 @@ static enum cm_status patient_body(struct cm_rank *r, void *arg)
 static int launch_child(struct cm_boot *b, void *arg)
 {
     struct launch *l = arg;
-    struct captured c;
+    struct capture c;
     struct cm_opts o;
     enum cm_exit code;
 
     (void)b;
     parse(l->argc, l->args, &o);
-    capture_begin(&c);
+    capture_begin(&c, STDERR_FILENO);
     code = cm_launch(NULL, NULL, &o, launch_arena,
                      l->body == CM_EABORT ? patient_body : launch_body, l);
     capture_end(&c);
