@@ -22,7 +22,8 @@ struct side {
 struct job {
     int n;
     struct cm_force force;
-    int warm; /* agreed operations before */
+    int warm;    /* agreed operations before */
+    bool reopen; /* open a second communicator afterwards */
     struct side side[MAX_N];
     struct cm_layout layout;
     void *base;
@@ -77,6 +78,9 @@ static void *run_side(void *p)
     if (s->status == CM_OK && !s->absent)
         s->status = cm_comm_run(c, &s->op);
     cm_comm_close(c);
+    c = NULL;
+    if (j->reopen)
+        s->status = cm_comm_open(&ca, &c);
     return NULL;
 }
 
@@ -142,12 +146,13 @@ static void check_odd_one(const struct cm_force *way, const struct cm_op_args *o
 
 static void test_ranks_that_disagree_are_told(void)
 {
-    struct cm_op_args odd[4] = {usual, usual, usual, usual};
+    struct cm_op_args odd[5] = {usual, usual, usual, usual, usual};
 
     odd[0].dtype = CM_INT32;
     odd[1].op = CM_MAX;
     odd[2].count = 101;
     odd[3].coll = CM_REDUCE;
+    odd[4].count = 50000; /* left alone, one side takes LL slots, the other direct mode */
     for (size_t way = 0; way < CM_LEN(ways); way++)
         for (size_t k = 0; k < CM_LEN(odd); k++)
             check_odd_one(&ways[way], &odd[k], (int)k * 5);
@@ -201,8 +206,33 @@ static void test_bad_arguments_are_refused(void)
     }
 }
 
+static void test_second_communicator_is_refused(void)
+{
+    struct job j = {.n = 2, .force = {.mode = -1}, .warm = 1, .reopen = true};
+
+    j.side[0].op = j.side[1].op = usual;
+    CHECK(run_job(&j), "job");
+    for (int r = 0; r < j.n; r++)
+        CHECK(j.side[r].status == CM_EINVAL, "rank %d: status %d", r, j.side[r].status);
+}
+
+static void test_buffers_beyond_the_arena_are_refused(void)
+{
+    struct job j = {.n = 1, .force = {.mode = -1}};
+
+    j.side[0].op = usual;
+    j.side[0].op.count = ARENA;
+    CHECK(run_job(&j), "job");
+    CHECK(j.side[0].status == CM_EINVAL, "status %d", j.side[0].status);
+    j.side[0].op.count = SIZE_MAX / 4;
+    CHECK(run_job(&j), "job");
+    CHECK(j.side[0].status == CM_EINVAL, "status %d", j.side[0].status);
+}
+
 int main(void)
 {
+    RUN(test_second_communicator_is_refused);
+    RUN(test_buffers_beyond_the_arena_are_refused);
     RUN(test_bad_arguments_are_refused);
     RUN(test_ranks_that_disagree_are_told);
     RUN(test_absent_rank_is_a_time_out);

@@ -4,279 +4,7 @@
  * mixed. Ranks rewrite their buffers as soon as an operation returns and start
  * the next without a barrier, so races between operations show as wrong data.
  */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "common/check.h"
-#include "common/data.h"
-#include "engine/algo.h"
-#include "engine/comm.h"
-#include "test.h"
-
-enum {
-    MAX_N = 9,
-    MAX_ELEMS = 5000,             /* of a block */
-    ROOM = MAX_ELEMS * MAX_N * 8, /* bytes of a buffer */
-    SPINS = 20,
-    TIMEOUT_S = 20
-};
-
-/* One communicator configuration and the operations it runs. */
-struct config {
-    int n, procs; /* ranks; processes they are spread over */
-    struct cm_force force;
-    const char *proto;
-    bool all_types; /* every type and operation on a few counts, else float sum on many */
-    const int32_t *node;
-};
-
-struct world {
-    const struct config *cfg;
-    struct cm_layout layout;
-    void *base;
-    _Atomic int *failures; /* shared */
-};
-
-struct rank {
-    const struct world *w;
-    int rank;
-    struct cm_waiter waiter;
-    struct cm_comm *comm;
-    unsigned char *in, *out;
-    uint64_t seed;
-};
-
-static struct cm_diag *diag_of(const struct cm_waiter *w, int rank)
-{
-    return &cm_rank_shared(w->base, w->layout, rank)->diag;
-}
-
-static void complain(struct rank *r, const struct cm_op_args *a, const struct cm_check *c,
-                     const struct cm_expect *e)
-{
-    const struct cm_force *f = &r->w->cfg->force;
-    char where[200];
-    int lines = 4;
-
-    if (atomic_fetch_add(r->w->failures, 1) > 5)
-        return;
-    snprintf(where, sizeof(where),
-             "%s %s %s n=%d procs=%d algo=%s mode=%d proto=%d count=%zu root=%d %s",
-             cm_colls[a->coll].name, cm_dtypes[a->dtype].name, cm_ops[a->op].name, r->w->cfg->n,
-             r->w->cfg->procs, f->algo ? f->algo : "auto", f->mode, f->proto, a->count, a->root,
-             a->in_place ? "in place" : "out of place");
-    cm_check_explain(c, e, where, &lines);
-    fprintf(stderr, "rank %d: %s: %lld wrong\n", r->rank, where, (long long)c->wrong);
-}
-
-/* Run one operation with fresh data and check it. false: the rank must stop. */
-static bool run_one(struct rank *r, struct cm_op_args a)
-{
-    int n = r->w->cfg->n;
-    size_t es = cm_dtypes[a.dtype].bytes;
-    size_t in_elems = a.count * (size_t)cm_in_blocks(a.coll, n);
-    size_t out_elems = a.count * (size_t)cm_out_blocks(a.coll, n);
-    struct cm_expect e = {.data = {a.coll, a.dtype, a.op, n, ++r->seed},
-                          .rank = r->rank,
-                          .root = a.root,
-                          .count = a.count,
-                          .matrix = a.matrix};
-    struct cm_check_args ca = {.expect = e,
-                               .in_count = in_elems,
-                               .out_count = out_elems,
-                               .in_place = a.in_place,
-                               .poison_seed = r->seed};
-    struct cm_check c = {0};
-    unsigned char *in = r->in, *out = r->out;
-
-    if (a.in_place) {
-        in = out = r->out;
-        if (in_elems < out_elems)
-            in += (size_t)r->rank * a.count * es;
-        if (out_elems < in_elems)
-            out += (size_t)r->rank * a.count * es;
-    }
-    ca.poisoned = r->out;
-    cm_poison(r->out, (a.in_place && in_elems > out_elems ? in_elems : out_elems) * es, r->seed);
-    if (!(a.in_place && a.coll == CM_SCATTER && r->rank != a.root))
-        cm_data_input(&e.data, r->rank, 0, in_elems, in); /* elsewhere that IN does not exist */
-    a.in = in;
-    a.out = out;
-    if (cm_comm_run(r->comm, &a) != CM_OK) {
-        atomic_fetch_add(r->w->failures, 1);
-        return false;
-    }
-    ca.in = in;
-    ca.out = out;
-    cm_check_output(&ca, &c);
-    if (!a.in_place)
-        cm_check_input(&ca, &c);
-    if (c.wrong != 0)
-        complain(r, &a, &c, &e);
-    return true;
-}
-
-static bool has_form(const struct config *cfg, enum cm_coll coll)
-{
-    const struct cm_algo *algo = cfg->force.algo ? cm_algo_find(cfg->force.algo) : NULL;
-
-    return algo == NULL || algo->build[coll] != NULL;
-}
-
-static bool run_placements(struct rank *r, struct cm_op_args a)
-{
-    if (!run_one(r, a))
-        return false;
-    a.in_place = true;
-    return !cm_colls[a.coll].in_place || run_one(r, a);
-}
-
-static bool run_counts(struct rank *r, enum cm_coll coll)
-{
-    static const size_t counts[] = {1, 5, 64, 1000, 4099};
-    int n = r->w->cfg->n;
-
-    for (size_t k = 0; k < CM_LEN(counts); k++) {
-        struct cm_op_args a = {.coll = coll, .dtype = CM_FLOAT, .op = CM_SUM, .count = counts[k]};
-        int roots = cm_colls[coll].rooted ? n : 1;
-
-        for (a.root = 0; a.root < roots; a.root += 1 + (n > 4))
-            if (!run_placements(r, a))
-                return false;
-    }
-    return true;
-}
-
-static bool run_type(struct rank *r, enum cm_coll coll, enum cm_dtype t, enum cm_op op)
-{
-    static const size_t counts[] = {7, 1031};
-    bool on = true;
-
-    for (size_t k = 0; k < CM_LEN(counts) && on; k++)
-        on = run_placements(r, (struct cm_op_args){
-                                   .coll = coll,
-                                   .dtype = t,
-                                   .op = op,
-                                   .count = counts[k],
-                                   .root = cm_colls[coll].rooted ? r->w->cfg->n - 1 : 0,
-                               });
-    return on;
-}
-
-static bool run_types(struct rank *r, enum cm_coll coll)
-{
-    int ops = cm_colls[coll].reduces ? CM_NOPS : 1;
-    bool on = true;
-
-    for (int k = 0; k < CM_NDTYPES * ops && on; k++)
-        on = run_type(r, coll, (enum cm_dtype)(k / ops), (enum cm_op)(k % ops));
-    return on;
-}
-
-static void run_rank(struct rank *r)
-{
-    const struct world *w = r->w;
-    const struct config *cfg = w->cfg;
-    size_t arena = cm_arena_at(&w->layout, r->rank);
-    int32_t world[MAX_N];
-    struct cm_comm_args ca = {.rank = r->rank,
-                              .n = cfg->n,
-                              .world = world,
-                              .node = cfg->node,
-                              .base = w->base,
-                              .layout = &w->layout,
-                              .waiter = &r->waiter,
-                              .scratch_at = arena + 2 * ROOM,
-                              .force = cfg->force};
-    bool on = true;
-
-    for (int k = 0; k < cfg->n; k++)
-        world[k] = k;
-    ca.scratch_bytes = cm_comm_scratch_bytes(ROOM, cfg->n);
-    r->in = (unsigned char *)w->base + arena;
-    r->out = r->in + ROOM;
-    r->waiter = (struct cm_waiter){.rank = r->rank,
-                                   .nranks = cfg->n,
-                                   .spins = SPINS,
-                                   .timeout_ns = (int64_t)TIMEOUT_S * 1000000000,
-                                   .base = w->base,
-                                   .abort = &((struct cm_shared *)w->base)->abort,
-                                   .layout = &w->layout,
-                                   .diag_of = diag_of};
-    r->waiter.diag = diag_of(&r->waiter, r->rank);
-    if (cm_comm_open(&ca, &r->comm) != CM_OK) {
-        atomic_fetch_add(w->failures, 1);
-        return;
-    }
-    for (int coll = 0; coll < CM_NCOLLS && on; coll++) {
-        if (coll == CM_ALLTOALLV || !has_form(cfg, (enum cm_coll)coll))
-            continue;
-        on = cfg->all_types ? run_types(r, (enum cm_coll)coll) : run_counts(r, (enum cm_coll)coll);
-    }
-    cm_comm_close(r->comm);
-}
-
-static void *rank_thread(void *arg)
-{
-    run_rank(arg);
-    return NULL;
-}
-
-/* The ranks of process `proc` as threads. */
-static void run_process(const struct world *w, int proc)
-{
-    struct rank ranks[MAX_N] = {{0}};
-    pthread_t tid[MAX_N];
-    int first = w->cfg->n * proc / w->cfg->procs, last = w->cfg->n * (proc + 1) / w->cfg->procs;
-
-    for (int r = first; r < last; r++) {
-        ranks[r] = (struct rank){.w = w, .rank = r, .seed = 1000};
-        if (pthread_create(&tid[r], NULL, rank_thread, &ranks[r]) != 0)
-            abort();
-    }
-    for (int r = first; r < last; r++)
-        pthread_join(tid[r], NULL);
-}
-
-/* Run a configuration; the number of failed operations. */
-static int run_config(const struct config *cfg)
-{
-    struct world w = {.cfg = cfg};
-    pid_t pids[MAX_N];
-    int failures;
-
-    w.layout = (struct cm_layout){.nranks = cfg->n, .channels = 4, .depth = 4, .slot_bytes = 4096};
-    w.layout.arena_bytes = (2 * (size_t)ROOM + cm_comm_scratch_bytes(ROOM, cfg->n) + 8191) &
-                           ~(size_t)4095;
-    if (cm_layout_fill(&w.layout) != CM_OK)
-        return 1;
-    w.base = mmap(NULL, w.layout.total + 4096, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (w.base == MAP_FAILED)
-        return 1;
-    w.failures = (_Atomic int *)((char *)w.base + w.layout.total);
-    for (int p = 1; p < cfg->procs; p++) {
-        pids[p] = fork();
-        if (pids[p] == 0) {
-            run_process(&w, p);
-            _exit(0);
-        }
-    }
-    run_process(&w, 0);
-    for (int p = 1; p < cfg->procs; p++) {
-        int status = -1;
-
-        if (waitpid(pids[p], &status, 0) != pids[p] || status != 0)
-            atomic_fetch_add(w.failures, 1);
-    }
-    failures = atomic_load(w.failures);
-    munmap(w.base, w.layout.total + 4096);
-    return failures;
-}
+#include "exec_run.h"
 
 /* ThreadSanitizer is twenty times slower, and four ranks show every race that nine do. */
 static bool thread_sanitizer(void)
@@ -337,6 +65,21 @@ static void test_automatic_choice(void)
     }
 }
 
+/* Long messages: several passes, non-temporal stores, shares and pieces with ragged ends. */
+static void test_long_messages(void)
+{
+    static const struct cm_force ways[] = {{NULL, -1, CM_PROTO_AUTO, 0, 0},
+                                           {"direct", CM_MODE_DIRECT, CM_PROTO_AUTO, 4, 0},
+                                           {"ring", CM_MODE_COPY, CM_PROTO_SIMPLE, 2, 0},
+                                           {"tree", CM_MODE_COPY, CM_PROTO_LL, 0, 0}};
+
+    for (size_t k = 0; k < CM_LEN(ways); k++) {
+        struct config cfg = {.n = 3, .procs = 1, .force = ways[k], .lengthy = true};
+
+        CHECK(run_config(&cfg) == 0, "way %zu", k);
+    }
+}
+
 static void test_types_and_ops(void)
 {
     static const int sizes[] = {1, 2, 3, 5, 8};
@@ -373,6 +116,7 @@ static void test_interleaved_nodes(void)
 int main(void)
 {
     RUN(test_automatic_choice);
+    RUN(test_long_messages);
     RUN(test_types_and_ops);
     RUN(test_interleaved_nodes);
     RUN(test_threads);

@@ -15,7 +15,7 @@
 #include "test.h"
 
 enum {
-    MAX_SRC = 9,
+    MAX_SRC = 17,
     MAX_DST = 3,
     MAX_COUNT = 1037,
     GUARD = 64,
@@ -23,7 +23,7 @@ enum {
     FILL = 0xa5
 };
 
-static const int nsrcs[] = {1, 2, 3, 4, 5, 8, 9};
+static const int nsrcs[] = {1, 2, 3, 4, 5, 8, 9, 17};
 static const size_t counts[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 100, 127, 255, MAX_COUNT};
 
 /* How the operands start, in elements past a cache line: sources and destinations by index. */
@@ -125,7 +125,7 @@ static void check_kernel(const struct config *c, const struct cm_reduce *plain, 
 
 static void check_config(struct config *c)
 {
-    static const int scale[MAX_SRC] = {1, 2, 1, 2, 1, 2, 3, -1, 2};
+    static const int scale[MAX_SRC] = {1, 2, 1, 2, 1, 2, 3, -1, 2, 1, 2, 1, 2, 3, 1, 2, 1};
     const void *src[MAX_SRC];
     struct cm_reduce r = {.n = c->n, .nsrc = c->nsrc, .src = src, .divisor = 1};
 

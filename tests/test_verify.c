@@ -228,6 +228,16 @@ static void edit_chunk(struct cm_plan *p)
     p->operands[0].chunk = (struct cm_index){.base = p->pieces};
 }
 
+/* A loop of nothing but waits at the end: bound, its exit would begin earlier than proved. */
+static void edit_idle_loop(struct cm_plan *p)
+{
+    struct cm_fold *f = p->folds + p->workers[0].nfolds - 3;
+
+    f[0] = (struct cm_fold){.code = CM_LOOP, .trips = 1};
+    f[1] = (struct cm_fold){.code = CM_FOLD};
+    f[2] = (struct cm_fold){.code = CM_END};
+}
+
 static void test_malformed_plans(void)
 {
     static const struct {
@@ -239,6 +249,7 @@ static void test_malformed_plans(void)
         {edit_remote, "memory in copy"},  {edit_post, "posts in copy"},
         {edit_sources, "0 sources"},      {edit_channel, "malformed"},
         {edit_pieces, "belong together"}, {edit_chunk, "chunk 3"},
+        {edit_idle_loop, "malformed"},
     };
     struct subject s = {.algo = cm_algo_find("ring"), .build = {.coll = CM_ALL_REDUCE, .n = 3}};
 

@@ -41,7 +41,7 @@ enum {
 struct cm_line {
     alignas(CM_LINE) _Atomic uint64_t seq;
     uint64_t in[2], out[2], scratch[2];
-    _Atomic uint64_t sig[2]; /* relaxed: a reader that finds a difference looks at seq again */
+    _Atomic uint64_t sig[2]; /* a reader that finds a difference looks at seq again */
 };
 
 /*

@@ -1,4 +1,4 @@
-/* What to say when a wait goes wrong. Private to wait.c and its tests. */
+/* What to say when a wait goes wrong. */
 #ifndef CM_BASE_STUCK_H
 #define CM_BASE_STUCK_H
 

@@ -20,7 +20,7 @@ enum {
     SLEEP_MIN_NS = 50 * CM_NS_PER_US,
     SLEEP_MAX_NS = 500 * CM_NS_PER_US,
     MISMATCH_NS = 1 * CM_NS_PER_MS, /* a peer in the same operation comes sooner, mostly */
-    SUSPENDED_NS = CM_NS_PER_S      /* a gap as long as this: we were stopped, not waiting */
+    SUSPENDED_NS = CM_NS_PER_S      /* a gap longer than this may be ours: see note_time() */
 };
 
 static const char *const phase_words[CM_NPHASES] = {
@@ -112,14 +112,18 @@ static enum cm_status fail_wait(const struct cm_spin *s, const struct cm_waiter 
     return first ? st : CM_EABORT;
 }
 
-/* Note that we wait at `now`; returns how long the wait has lasted. */
+/*
+ * Note that we wait at `now`; returns how long the wait has lasted. A gap of
+ * half the deadline means that we were stopped ourselves, not that the peer is
+ * late; shorter ones come with a crowded machine and count.
+ */
 static int64_t note_time(struct cm_spin *s, const struct cm_waiter *w, int peer, int64_t now)
 {
     int64_t last = atomic_load_explicit(&w->diag->beat_ns, memory_order_relaxed);
 
     if (s->since_ns == 0)
         s->since_ns = now;
-    else if (now - last > SUSPENDED_NS)
+    else if (now - last > SUSPENDED_NS && now - last > w->timeout_ns / 2)
         s->since_ns += now - last;
     atomic_store_explicit(&w->diag->beat_ns, now, memory_order_relaxed);
     set_waits_for(w, peer);

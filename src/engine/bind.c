@@ -19,6 +19,7 @@ struct binder {
     struct cm_extent extent;
     size_t scratch_stride; /* bytes */
     size_t longest;        /* elements of the longest chunk */
+    size_t share;          /* of its first share: no share of any chunk is longer */
     int channels;          /* in all */
     int rep;               /* repetition being bound */
 };
@@ -81,12 +82,9 @@ static struct cm_span operand_span(const struct binder *d, const struct cm_opera
     int rank = o->space == CM_PORT ? d->plan->rank : o->rank;
     struct cm_span s, share;
 
-    if (space == CM_SCRATCH) {
-        size_t len = d->scratch_stride / d->extent.esize;
-
-        share = cm_share(len, channel, d->channels, d->extent.esize);
-        return (struct cm_span){(size_t)chunk * d->scratch_stride + share.at * d->extent.esize, 0};
-    }
+    if (space == CM_SCRATCH)
+        return (struct cm_span){
+            (size_t)chunk * d->scratch_stride + (size_t)channel * d->share * d->extent.esize, 0};
     s = cm_chunk_span(&d->extent, space, rank, chunk);
     share = cm_share(s.len, channel, d->channels, d->extent.esize);
     return (struct cm_span){(s.at + share.at) * d->extent.esize, share.len};
@@ -231,33 +229,39 @@ static enum cm_status bind_workers(struct binder *d)
     return st;
 }
 
-/* Non-temporal stores pay once the buffers of all ranks no longer fit their share of the cache. */
-static bool wants_stream(const struct cm_comm *c, const struct cm_key *k, size_t esize)
+/* Bytes of IN or OUT of this rank. */
+static size_t buffer_bytes(const struct cm_comm *c, const struct cm_bound *b, enum cm_space space)
 {
-    struct cm_extent e = {c->n, 1, k->count, esize, k->matrix};
-    size_t elems = cm_space_elems(&e, CM_OUT, c->rank, cm_out_blocks(k->coll, c->n));
+    struct cm_extent e = {c->n, 1, b->key.count, b->esize, b->key.matrix};
+    int blocks = space == CM_IN ? cm_in_blocks(b->key.coll, c->n)
+                                : cm_out_blocks(b->key.coll, c->n);
 
-    if (!k->in_place)
-        elems += cm_space_elems(&e, CM_IN, c->rank, cm_in_blocks(k->coll, c->n));
-    return elems * esize >= c->llc_bytes / 4 * 3 / (size_t)c->n;
+    return cm_space_elems(&e, space, c->rank, blocks) * b->esize;
+}
+
+/* Non-temporal stores pay once the buffers of all ranks no longer fit their share of the cache. */
+static bool wants_stream(const struct cm_comm *c, const struct cm_bound *b)
+{
+    size_t bytes = b->out_bytes + (b->key.in_place ? 0 : b->in_bytes);
+
+    return bytes >= c->llc_bytes / 4 * 3 / (size_t)c->n;
 }
 
 static enum cm_status bind_plan(struct cm_comm *c, struct cm_bound *b, const struct cm_plan *p)
 {
     struct binder d = {.c = c, .plan = p, .b = b};
-    size_t share;
 
     d.extent = (struct cm_extent){c->n, p->pieces, b->key.count, b->esize, b->key.matrix};
     d.longest = cm_longest_chunk(&d.extent);
-    d.scratch_stride = (d.longest * b->esize + 63) / 64 * 64;
     d.channels = b->choice.channels;
+    d.share = cm_share(d.longest, 0, d.channels, b->esize).len;
+    d.scratch_stride = (d.share * (size_t)d.channels * b->esize + 63) / 64 * 64;
     b->scratch_used = d.scratch_stride * (size_t)p->scratch;
     if (b->scratch_used > c->scratch_bytes)
         return CM_FAIL(CM_ENOMEM, "%s %s needs %zu bytes of scratch memory, there are %zu",
                        cm_colls[p->coll].name, p->algo, b->scratch_used, c->scratch_bytes);
-    share = cm_share(d.longest, 0, d.channels, b->esize).len;
-    b->cap = p->mode == CM_MODE_COPY ? b->choice.chunk / b->esize : share;
-    b->npasses = b->cap == 0 || share <= b->cap ? 1 : (share + b->cap - 1) / b->cap;
+    b->cap = p->mode == CM_MODE_COPY ? b->choice.chunk / b->esize : d.share;
+    b->npasses = b->cap == 0 || d.share <= b->cap ? 1 : (d.share + b->cap - 1) / b->cap;
     return bind_workers(&d);
 }
 
@@ -309,7 +313,9 @@ enum cm_status cm_bind(struct cm_comm *c, const struct cm_key *k, const struct c
     b->choice = *choice;
     b->sig = signature(k, c->n);
     b->esize = cm_dtypes[k->dtype].bytes;
-    b->stream = wants_stream(c, k, b->esize);
+    b->in_bytes = buffer_bytes(c, b, CM_IN);
+    b->out_bytes = buffer_bytes(c, b, CM_OUT);
+    b->stream = wants_stream(c, b);
     b->reduce = cm_reduce_kernel(k->dtype, k->op, b->stream);
     b->divisor = avg ? c->n : 1;
     b->premul = cm_colls[k->coll].reduces && k->op == CM_MULSUM;

@@ -8,11 +8,11 @@
  */
 #include "engine/comm.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stuck.h"
 #include "engine/comm_int.h"
 #include "engine/span.h"
 
@@ -95,6 +95,8 @@ static enum cm_status fill(struct cm_comm *c, const struct cm_comm_args *a)
     c->arena_end = c->arena_at + a->layout->arena_bytes;
     c->slot_stride = cm_slot_stride(a->layout);
     c->llc_bytes = llc > 0 ? (size_t)llc : DEFAULT_LLC;
+    if (atomic_load_explicit(&c->self->lines[0].seq, memory_order_relaxed) != 0)
+        return CM_FAIL(CM_EINVAL, "rank %d has run operations on this segment before", c->rank);
     fill_order(c, a->node);
     fill_ports(c);
     return cm_tune_parse(cm_tune_default, "built-in tuning table", &c->tune);
@@ -187,6 +189,8 @@ static void apply_force(const struct cm_comm *c, struct cm_choice *ch)
         ch->algo = f->algo;
     if (f->mode >= 0)
         ch->mode = (enum cm_mode)f->mode;
+    if (f->proto == CM_PROTO_SIMPLE && ch->proto == CM_PROTO_LL && f->mode < 0)
+        ch->mode = CM_MODE_DIRECT; /* the table's copy mode was for the sake of LL */
     if (f->proto != CM_PROTO_AUTO)
         ch->proto = f->proto;
     if (f->channels > 0)
@@ -253,11 +257,20 @@ static void publish_signature(struct cm_comm *c, const struct cm_bound *b)
     atomic_store_explicit(&d->sig, b->sig, memory_order_relaxed);
 }
 
-static bool in_arena(const struct cm_comm *c, const void *p)
+static bool in_arena(const struct cm_comm *c, const void *p, size_t bytes)
 {
-    const char *base = c->base, *q = p;
+    size_t at = (size_t)((const char *)p - (const char *)c->base);
 
-    return q >= base + c->arena_at && q < base + c->arena_end;
+    return at >= c->arena_at && at <= c->arena_end && bytes <= c->arena_end - at;
+}
+
+/* No size computed from the count may wrap. */
+static bool overflows(const struct cm_comm *c, const struct cm_op_args *a)
+{
+    size_t bytes;
+
+    return __builtin_mul_overflow(a->count, cm_dtypes[a->dtype].bytes * (size_t)c->n, &bytes) ||
+           bytes > SIZE_MAX / 4;
 }
 
 static enum cm_status check_args(const struct cm_comm *c, const struct cm_op_args *a)
@@ -271,8 +284,9 @@ static enum cm_status check_args(const struct cm_comm *c, const struct cm_op_arg
     if ((a->coll == CM_ALLTOALLV) != (a->matrix != NULL))
         return CM_FAIL(CM_EINVAL, "%s: a traffic matrix goes with alltoallv",
                        cm_colls[a->coll].name);
-    if (!in_arena(c, a->in) || !in_arena(c, a->out))
-        return CM_FAIL(CM_EINVAL, "%s: buffer outside the rank's arena", cm_colls[a->coll].name);
+    if (overflows(c, a))
+        return CM_FAIL(CM_EINVAL, "%s: %zu elements are too many", cm_colls[a->coll].name,
+                       a->count);
     return CM_OK;
 }
 
@@ -319,35 +333,22 @@ enum cm_status cm_comm_run(struct cm_comm *c, const struct cm_op_args *a)
         c->last = b;
         publish_signature(c, b);
     }
+    if (!in_arena(c, a->in, c->last->in_bytes) || !in_arena(c, a->out, c->last->out_bytes))
+        return CM_FAIL(CM_EINVAL, "%s: buffer outside the rank's arena", cm_colls[a->coll].name);
     c->op++;
     atomic_store_explicit(&c->self->diag.op, c->op, memory_order_release); /* after its signature */
     return c->last->ll ? cm_ll_run(c, c->last, a) : cm_exec_host(c, c->last, a);
 }
 
-/* "all_reduce float sum count 256 root 0" of a rank, as it last published it. */
-static void describe(const struct cm_diag *d, char *buf, size_t bytes)
-{
-    uint32_t p[6];
-
-    for (size_t i = 0; i < CM_LEN(p); i++)
-        p[i] = atomic_load_explicit(&d->sig_parts[i], memory_order_relaxed);
-    snprintf(buf, bytes, "%s type %s op %s count %llu root %d",
-             p[0] < CM_NCOLLS ? cm_colls[p[0]].name : "?",
-             p[1] < CM_NDTYPES ? cm_dtypes[p[1]].name : "?",
-             p[2] < CM_NOPS ? cm_ops[p[2]].name : "?", (unsigned long long)p[5] << 32 | p[4],
-             (int)p[3]);
-}
-
 enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer)
 {
-    char mine[128], theirs[128];
+    struct cm_text text;
 
+    cm_mismatch_compose(c->waiter, c->world[peer], &text);
     if (!cm_abort_raise(c->waiter->abort, CM_EMISMATCH, c->world[c->rank]))
         return CM_EABORT;
-    describe(&c->self->diag, mine, sizeof(mine));
-    describe(&c->peer[peer]->diag, theirs, sizeof(theirs));
-    return CM_FAIL(CM_EMISMATCH, "operation %llu differs: rank %d runs %s, rank %d runs %s",
-                   (unsigned long long)c->op, c->world[c->rank], mine, c->world[peer], theirs);
+    cm_text_write(&text);
+    return CM_EMISMATCH;
 }
 
 const int32_t *cm_comm_order(const struct cm_comm *c)

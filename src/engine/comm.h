@@ -39,7 +39,10 @@ struct cm_comm_args {
 
 struct cm_comm;
 
-/* Local. *out untouched unless CM_OK. CM_ENOMEM, CM_EINVAL. */
+/*
+ * Local. *out untouched unless CM_OK. CM_ENOMEM, CM_EINVAL. A rank opens one
+ * communicator in the life of a segment: operations are counted in it.
+ */
 CM_MUST_CHECK enum cm_status cm_comm_open(const struct cm_comm_args *a, struct cm_comm **out);
 void cm_comm_close(struct cm_comm *c); /* NULL is fine */
 

@@ -67,7 +67,7 @@ struct cm_bound {
     struct cm_key key;
     struct cm_choice choice;
     uint64_t sig;
-    size_t esize;
+    size_t esize, in_bytes, out_bytes; /* of an element, this rank's IN and OUT */
     cm_reduce_fn *reduce;
     bool stream;
     int divisor;
@@ -137,6 +137,12 @@ enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer);
 static inline struct cm_line *cm_line_of(const struct cm_comm *c, int rank, int worker)
 {
     return &c->peer[rank]->lines[worker];
+}
+
+/* Line 0 tells which operation a rank is in. Release: whoever sees it sees what came before. */
+static inline void cm_publish_sig(struct cm_comm *c, uint64_t sig)
+{
+    atomic_store_explicit(&c->self->lines[0].sig[c->op & 1], sig, memory_order_release);
 }
 
 static inline uint64_t cm_seq(uint64_t op, uint32_t phase)

@@ -28,7 +28,7 @@ struct run {
     const struct cm_bound *b;
     const struct cm_op_args *a;
     int blocked_on; /* comm rank the last fold that was not ready waits for */
-    bool mismatch;  /* that rank runs another operation */
+    int stranger;   /* comm rank found in another operation, -1: none */
 };
 
 static struct cm_port *port_of(struct run *r, struct cm_port *side, int peer, int channel)
@@ -74,8 +74,10 @@ static bool line_ready(struct run *r, const struct cm_bound_wait *w)
     r->blocked_on = w->rank;
     if (seq < cm_seq(op, w->phase))
         return false;
-    r->mismatch = seq >> CM_PHASE_BITS == op && signature_differs(r, w->rank);
-    return !r->mismatch;
+    if (seq >> CM_PHASE_BITS != op || !signature_differs(r, w->rank))
+        return true;
+    r->stranger = w->rank;
+    return false;
 }
 
 static bool slot_full(struct run *r, struct cm_port *p, int peer)
@@ -91,8 +93,10 @@ static bool slot_full(struct run *r, struct cm_port *p, int peer)
         if (p->seen <= p->count)
             return false;
     }
-    r->mismatch = h->sig != r->b->sig;
-    return !r->mismatch;
+    if (h->sig == r->b->sig)
+        return true;
+    r->stranger = peer;
+    return false;
 }
 
 static bool slot_free(struct run *r, struct cm_port *p, int peer)
@@ -308,19 +312,18 @@ static void publish_bases(struct run *r)
     line->in[parity] = (uint64_t)((const char *)r->a->in - base);
     line->out[parity] = (uint64_t)((const char *)r->a->out - base);
     line->scratch[parity] = c->scratch_at;
-    atomic_store_explicit(&line->sig[parity], r->b->sig, memory_order_release);
+    cm_publish_sig(c, r->b->sig);
 }
 
 enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const struct cm_op_args *a)
 {
-    struct run r = {.c = c, .b = b, .a = a, .blocked_on = c->rank};
+    struct run r = {.c = c, .b = b, .a = a, .blocked_on = c->rank, .stranger = -1};
     struct worker_state state[CM_MAX_WORKERS] = {{0, 0, 0, 0, false}};
     bool done[CM_MAX_WORKERS] = {false};
     struct cm_spin spin = cm_spin_start();
     int left = b->nworkers;
 
-    if (b->choice.mode == CM_MODE_DIRECT)
-        publish_bases(&r);
+    publish_bases(&r);
     while (left > 0) {
         bool moved = false;
 
@@ -330,8 +333,8 @@ enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const s
             moved |= run_worker(&r, &b->workers[w], &state[w], &done[w]);
             left -= done[w];
         }
-        if (r.mismatch)
-            return cm_comm_mismatch(c, r.blocked_on);
+        if (r.stranger >= 0)
+            return cm_comm_mismatch(c, r.stranger);
         if (moved) {
             spin = cm_spin_start();
         } else if (left > 0) {

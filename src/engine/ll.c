@@ -239,6 +239,7 @@ enum cm_status cm_ll_run(struct cm_comm *c, const struct cm_bound *b, const stru
     case CM_LL_NOTHING:
         break;
     }
+    cm_publish_sig(c, b->sig);
     if (st == CM_OK)
         atomic_store_explicit(&c->self->lines[0].seq, cm_seq(c->op, CM_PHASE_DONE),
                               memory_order_release);

@@ -79,11 +79,11 @@ size_t cm_longest_chunk(const struct cm_extent *e)
 
 size_t cm_space_elems(const struct cm_extent *e, enum cm_space space, int rank, int blocks)
 {
-    size_t sum = 0;
+    size_t n = (size_t)e->n, r = (size_t)rank, sum = 0;
 
     if (e->matrix == NULL)
         return e->count * (size_t)blocks;
-    for (int b = 0; b < e->n; b++)
-        sum += matrix_span(e, space, rank, b).len;
+    for (size_t b = 0; b < n; b++)
+        sum += space == CM_IN ? e->matrix[r * n + b] : e->matrix[b * n + r];
     return sum;
 }

@@ -113,6 +113,43 @@ static bool check_fold(struct vm *vm, const struct cm_plan *p, const struct cm_f
     return true;
 }
 
+/* Does a fold do more than wait? */
+static bool works(const struct cm_fold *f)
+{
+    return f->nfrom + f->nto > 0 || f->post;
+}
+
+/*
+ * The exit begins behind the last fold that works. An executor finds it with
+ * the loops expanded, the proof without: so a loop in front of the exit waits
+ * must run, and must end with a fold that works.
+ */
+static bool check_end(const struct cm_plan *p, const struct cm_worker *k)
+{
+    const struct cm_fold *folds = p->folds + k->first;
+    int end = k->nfolds, last, open, inner = 0;
+
+    while (end > 0 && folds[end - 1].code == CM_FOLD && !works(&folds[end - 1]))
+        end--;
+    for (last = end; last > 0 && folds[last - 1].code == CM_END;)
+        last--;
+    if (last == end)
+        return true;
+    if (last == 0 || folds[last - 1].code != CM_FOLD || !works(&folds[last - 1]))
+        return false;
+    open = end - last;
+    for (int at = last - 1; at >= 0 && open > 0; at--) {
+        inner += folds[at].code == CM_END;
+        if (folds[at].code == CM_LOOP && inner > 0)
+            inner--;
+        else if (folds[at].code == CM_LOOP && folds[at].trips < 1)
+            return false;
+        else
+            open -= folds[at].code == CM_LOOP;
+    }
+    return true;
+}
+
 static bool check_plan(struct vm *vm, int rank)
 {
     const struct cm_plan *p = vm->plans[rank], *first = vm->plans[0];
@@ -126,7 +163,8 @@ static bool check_plan(struct vm *vm, int rank)
     for (int w = 0; w < p->nworkers; w++) {
         const struct cm_worker *k = &p->workers[w];
 
-        if (k->channel < 0 || k->channel >= p->nchannels || !check_loops(vm, p, k))
+        if (k->channel < 0 || k->channel >= p->nchannels || !check_loops(vm, p, k) ||
+            !check_end(p, k))
             return vm_fault(vm, NULL, "rank %d: worker %d is malformed", rank, w);
     }
     for (int k = 0; k < p->nfolds; k++) {
@@ -145,7 +183,7 @@ static struct vm_thread new_thread(const struct cm_plan *p, int w)
     while (pc > 0) {
         const struct cm_fold *f = &p->folds[k->first + pc - 1];
 
-        if (f->code != CM_FOLD || f->nfrom + f->nto > 0 || f->post)
+        if (f->code != CM_FOLD || works(f))
             break;
         pc--;
     }
