@@ -14,14 +14,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 3
 
 BUILDDIR="${BUILDDIR:-build}"
 SUFFIX="_perf${NAME_SUFFIX:-}"
+# shellcheck disable=SC2034 # used by the tests
 ALL_DRIVERS=(all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter
     sendrecv hypercube)
+# shellcheck disable=SC2034
 SLOW="${COLLMARK_SLOW:-}"
 # A sanitizer makes everything slower, deadlines included.
 STRETCH=1
 [[ -n "${SAN:-}" ]] && STRETCH=5
 
-# -Inherited settings must not steer the programs under test.
+# Inherited settings must not steer the programs under test.
 for VAR in $(compgen -e); do
     case $VAR in
     NCCL_* | COLLMARK_*) unset "$VAR" ;;
@@ -32,8 +34,11 @@ WORK="$(mktemp -d "${TMPDIR:-/tmp}/e2e.XXXXXX")" || exit 3
 export COLLMARK_TEST_MARK="$WORK"
 OUT="$WORK/out"
 ERR="$WORK/err"
+# The system's own interpreter starts faster than a version manager's.
+PYTHON="$(PATH="/usr/bin:$PATH" command -v python3)" || PYTHON=false
 RC=0
 MS=0
+PID=0
 COMMAND=
 CASE=
 CASE_BAD=0
@@ -41,16 +46,17 @@ PASSED=0
 FAILED=0
 SKIPPED=0
 
-# Processes of this test that still run, but for the test itself and its children's plumbing.
+# Drivers and launchers of this test that still run. A zombie has no environment any more.
 leftovers() {
-    local dir pid
-    for dir in /proc/[0-9]*; do
-        pid="${dir#/proc/}"
-        if grep -qzF "COLLMARK_TEST_MARK=$WORK" "$dir/environ" 2>/dev/null &&
-            [[ "$(readlink "$dir/exe")" == *_perf* || "$(readlink "$dir/exe")" == *mpirun* ]]; then
-            echo "$pid"
-        fi
-    done
+    local dir
+    while read -r dir; do
+        dir="${dir%/environ}"
+        case "$(readlink "$dir/exe")" in
+        *_perf* | *mpirun* | *mpiexec* | *orterun* | *prterun* | *orted* | *hydra*)
+            echo "${dir#/proc/}"
+            ;;
+        esac
+    done < <(grep -lszF "COLLMARK_TEST_MARK=$WORK" /proc/[0-9]*/environ)
 }
 
 clean_up() {
@@ -61,6 +67,9 @@ clean_up() {
     rm -rf "$WORK"
 }
 trap clean_up EXIT
+# Nothing ever arrives here, so a read with a time-out is a pause that starts no process.
+mkfifo "$WORK/never"
+exec {NEVER}<>"$WORK/never"
 trap 'exit 130' INT TERM
 
 program() { # program NAME: the driver's path
@@ -81,6 +90,52 @@ run() {
     { timeout -k 2 "$limit" "$@" >"$OUT" 2>"$ERR" </dev/null; } 2>/dev/null
     RC=$?
     MS=$(($(now_ms) - start))
+}
+
+# start CMD...: in the background, with SIGINT as a terminal would have it (a shell's & ignores it).
+start() {
+    COMMAND="$* &"
+    : >"$OUT"
+    : >"$ERR"
+    "$PYTHON" -S -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$(realpath "$1")" "${@:2}" >"$OUT" 2>"$ERR" </dev/null &
+    PID=$!
+}
+
+pause() { # a twentieth of a second
+    read -rt 0.05 -u "$NEVER"
+}
+
+await_text() { # await_text REGEX FILE
+    local try
+    for ((try = 0; try < 400 * STRETCH; try++)); do
+        grep -qE -e "$1" "$2" && return
+        pause
+    done
+    bad "$(basename "$2") never matched /$1/"
+}
+
+# hit SIGNAL PID: signal it, then wait for the end of what start() started; RC as after run.
+hit() {
+    local try began
+    COMMAND+=" kill -$1"
+    began="$(now_ms)"
+    kill "-$1" "$2"
+    RC=124
+    for ((try = 0; try < 200 * STRETCH && RC == 124; try++)); do
+        if ! kill -0 "$PID" 2>/dev/null; then
+            { wait "$PID"; } 2>/dev/null
+            RC=$?
+        else
+            pause
+        fi
+    done
+    MS=$(($(now_ms) - began))
+    if [[ $RC == 124 ]]; then
+        kill -KILL "$PID"
+        { wait "$PID"; } 2>/dev/null
+    fi
 }
 
 end_case() {
@@ -195,7 +250,7 @@ want_refused() { # want_refused CODE REGEX: one line, nothing else, at once
 # want_table [EXPECTATION...]: the strict parser accepts the table; see tests/table.py
 want_table() {
     local said
-    said="$(python3 tests/table.py "$@" "$OUT" 2>&1)" || bad "table: $said"
+    said="$("$PYTHON" tests/table.py "$@" "$OUT" 2>&1)" || bad "table: $said"
 }
 
 want_right() { # want_right [EXPECTATION...]: exit 0, silent stderr, all rows right
@@ -204,7 +259,14 @@ want_right() { # want_right [EXPECTATION...]: exit 0, silent stderr, all rows ri
     want_table "$@"
 }
 
-# Names in /dev/shm that nobody maps, and our local sockets: both are left behind.
+# want_json FILE [KEY=VALUE...]: by the schema, with these values in its summary
+want_json() {
+    local said
+    said="$("$PYTHON" tests/test_json.py "$@" 2>&1)" || bad "JSON: $said"
+}
+
+# New names in /dev/shm that nobody maps. (The local sockets of processes have abstract names,
+# which the kernel removes with their last holder: to look for processes is enough.)
 shm_names() {
     local name
     for name in /dev/shm/*; do
@@ -216,19 +278,15 @@ shm_names() {
 }
 touch "$WORK/birth"
 
-socket_names() {
-    grep -o '@collmark-.*' /proc/net/unix
-}
-
 # A neighbour may run the same programs: what vanishes by itself is not ours to blame.
 want_nothing_left() {
     local try what=
-    for ((try = 0; try < 40; try++)); do
-        what="$(leftovers)$(shm_names)$(socket_names)"
+    for ((try = 0; try < 80; try++)); do
+        what="$(leftovers)$(shm_names)"
         [[ -z "$what" ]] && return
-        read -rt 0.1 <> <(:)
+        pause
     done
-    bad "left behind: $(leftovers | tr '\n' ' ') $(shm_names) $(socket_names)"
+    bad "left behind: $(leftovers | tr '\n' ' ') $(shm_names)"
 }
 
 # ---- MPI -------------------------------------------------------------------------------------
@@ -239,9 +297,4 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 # Whether the drivers know MPI; their header says which library it is.
 has_mpi() {
     [[ -n "${MPIRUN:-}" ]] && ldd "$(program all_reduce)" | grep -q 'libmpi\|libmpich'
-}
-
-# What the program said, without what the launcher adds when a process fails.
-strip_launcher() {
-    grep -E '^(rank|process|  )|: want|^-' "$ERR" | grep -v '^---\|Process name\|Exit code' >"$WORK/said"
 }

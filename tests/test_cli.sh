@@ -114,6 +114,8 @@ done
 
 begin "--list names every driver, type, operation and algorithm"
 run 5 "$(program gather)" --list
+want_exit 0
+want_silent "$ERR"
 for word in "${ALL_DRIVERS[@]}" int8 bfloat16 f8e5m2 mulsum ring tree direct loop shm; do
     want_match "$OUT" "\\b$word\\b"
 done

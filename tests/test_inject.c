@@ -59,6 +59,7 @@ static void test_bad_specs_are_refused(void)
         "corrupt:rank=1,rank=1",
         "corrupt:node=1",
         "corrupt:phase=init",
+        "corrupt:phase=warmup",
         "corrupt:phase=sync",
         "corrupt:phase=done",
         "corrupt:us=5",

@@ -45,6 +45,34 @@ static void test_environment_is_a_default(void)
     unsetenv("NCCL_DEBUG");
 }
 
+static void test_misspelt_names_are_refused(void)
+{
+    static const char *const names[] = {"COLLMARK_MIN_BYTES", "COLLMARK_", "COLLMARK_HELP",
+                                        "COLLMARK_iters", "COLLMARK_ITERSX"};
+
+    for (size_t i = 0; i < CM_LEN(names); i++) {
+        setenv(names[i], "8", 1);
+        expect_refused("-n|3", CM_EINVAL, names[i], "no option");
+        setenv(names[i], "", 1);
+        accepted("-n|3");
+        cm_opts_free(&r.o);
+        unsetenv(names[i]);
+    }
+}
+
+static void test_split_variables_exclude_each_other(void)
+{
+    setenv("NCCL_TESTS_SPLIT", "MOD 2", 1);
+    setenv("NCCL_TESTS_SPLIT_MASK", "1", 1);
+    expect_refused("", CM_EINVAL, "NCCL_TESTS_SPLIT 'MOD 2'", "NCCL_TESTS_SPLIT_MASK '1'");
+    accepted("--split|div:2");
+    cm_opts_free(&r.o);
+    unsetenv("NCCL_TESTS_SPLIT");
+    setenv("NCCL_TESTS_SPLIT_MASK", "zz", 1);
+    expect_refused("", CM_EINVAL, "NCCL_TESTS_SPLIT_MASK 'zz'", "hexadecimal");
+    unsetenv("NCCL_TESTS_SPLIT_MASK");
+}
+
 static void test_environment_is_as_strict(void)
 {
     static const struct {
@@ -199,6 +227,8 @@ int main(void)
 {
     RUN(test_environment_is_a_default);
     RUN(test_environment_is_as_strict);
+    RUN(test_misspelt_names_are_refused);
+    RUN(test_split_variables_exclude_each_other);
     RUN(test_split_forms);
     RUN(test_split_colours);
     RUN(test_node_maps);

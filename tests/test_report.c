@@ -58,6 +58,7 @@ static void test_rows_keep_columns(void)
         row.half[0].wrong = cases[i].wrong;
         row.half[0].checked = cases[i].checked;
         row.half[1] = (struct cm_result){.measured = false, .why = "no in-place form"};
+        row.note = "no in-place form";
         job_make(&job, RANKS, 1, none);
         CHECK(job_open(&job) == CM_OK, "open failed");
         cm_report_row(job.rep, &row);
@@ -69,7 +70,7 @@ static void test_rows_keep_columns(void)
         expect(line_at(job.out.text, "     1048576", 0, l, sizeof(l)), want);
         CHECK(strlen(l) == 118 && fields_of(l) == 13, "%zu bytes, %d fields", strlen(l),
               fields_of(l));
-        CHECK(strstr(job.out.text, "# Note: no in-place form (1 time)") != NULL, "no remark");
+        CHECK(strstr(job.out.text, "# Note: no in-place form (1 row)") != NULL, "no remark");
     }
 }
 
@@ -139,8 +140,7 @@ static void test_footer(void)
         expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), cases[i].average);
         expect(line_at(job.out.text, "# Avg bus", 2, l, sizeof(l)),
                "# Collective test concluded: all_reduce_perf");
-        CHECK((strstr(job.out.text, "# Note: rounded to 0 bytes (2 times)") != NULL) ==
-                  !row.counted,
+        CHECK((strstr(job.out.text, "# Note: rounded to 0 bytes (2 rows)") != NULL) == !row.counted,
               "case %zu", i);
     }
 }
@@ -193,6 +193,8 @@ static void test_groups_follow(void)
     line_at(job.out.text, "        1002", 7, l, sizeof(l));
     CHECK(strncmp(l, "        1001", 12) == 0, "'%s'", l);
     expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : 1 ");
+    CHECK(strstr(line_at(job.out.text, "# Avg bus", 1, l, sizeof(l)), "group 0") != NULL, "'%s'",
+          l);
     expect(line_at(job.out.text, "# Slowest", 0, l, sizeof(l)),
            "# Slowest group        : 1 (0.5 GB/s average)");
     expect(line_at(job.out.text, "# Sum of", 0, l, sizeof(l)),

@@ -5,6 +5,7 @@
 #include "common/agree.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Rows that may differ: ranks per process, and what a process does for itself. */
@@ -49,6 +50,7 @@ static bool may_differ(const char *name)
 void cm_digest_fill(const struct cm_opts *o, struct cm_digest *out)
 {
     memset(out, 0, sizeof(*out));
+    snprintf(out->program, sizeof(out->program), "%s", o->program);
     for (int i = 0; cm_options[i].name != NULL; i++) {
         struct cm_option_value v;
 

@@ -1,4 +1,4 @@
-/* Do the processes of a job run with the same options? Private to the launchers. */
+/* Do the processes of a job run one program with the same options? Private to launchers. */
 #ifndef CM_COMMON_AGREE_H
 #define CM_COMMON_AGREE_H
 
@@ -6,8 +6,14 @@
 
 #include "common/opts_table.h"
 
-/* One hash per row of the option table, of the value in use; comparable between processes. */
+enum { CM_PROGRAM_BYTES = 64 };
+
+/*
+ * The program, and one hash per row of the option table, of the value in use;
+ * comparable between processes.
+ */
 struct cm_digest {
+    char program[CM_PROGRAM_BYTES]; /* cut if it must be */
     uint64_t row[CM_MAX_OPTIONS];
 };
 

@@ -3,9 +3,13 @@
  * rank runs the rows of the sweep until all are done, a signal came or the
  * time budget is spent (decided by all ranks together, between rows).
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -14,6 +18,7 @@
 #include "common/plan_mode.h"
 #include "common/rows.h"
 #include "common/watchdog.h"
+#include "engine/algo.h"
 
 /* One process of the run. */
 struct bench_run {
@@ -63,14 +68,16 @@ static enum cm_status arena_bytes(const struct cm_opts *o, int n, void *arg, siz
 }
 
 /* Why to stop before the next row; the same on all ranks. */
-enum stop { GO_ON, STOP_TIME, STOP_SIGNAL };
+enum stop { GO_ON, STOP_TIME, STOP_SIGNAL, STOP_OUTPUT };
 
 static const char *const stop_text[] = {
     [STOP_TIME] = "--max-time is over",
     [STOP_SIGNAL] = "a signal ended the run",
+    [STOP_OUTPUT] = "the report could not be written",
 };
 
-static enum cm_status ask_all(struct cm_rank *r, int64_t start_ns, enum stop *out)
+static enum cm_status ask_all(struct cm_rank *r, struct cm_report *report, int64_t start_ns,
+                              enum stop *out)
 {
     double budget_s = r->opts->run.max_time_s;
     unsigned char *all = malloc((size_t)r->n), mine = GO_ON;
@@ -82,6 +89,8 @@ static enum cm_status ask_all(struct cm_rank *r, int64_t start_ns, enum stop *ou
         mine = STOP_TIME;
     if (*r->signal != 0)
         mine = STOP_SIGNAL;
+    if (report != NULL && cm_report_failed(report))
+        mine = STOP_OUTPUT;
     st = cm_team_gather(&r->team, &mine, sizeof(mine), all);
     *out = GO_ON;
     for (int i = 0; st == CM_OK && i < r->n; i++)
@@ -119,7 +128,7 @@ static enum cm_status run_rows(const struct bench_run *run, struct cm_rank *r,
         st = cm_rows_run(rows, &s.now);
         row_ns = cm_now_ns() - before;
         if (st == CM_OK && s.done != s.total)
-            st = ask_all(r, start, stop);
+            st = ask_all(r, report, start, stop);
     }
     return st;
 }
@@ -151,6 +160,18 @@ static void abandon(void *report, enum cm_status st)
     cm_report_abandon(report, st);
 }
 
+static void tell_rounding(const struct cm_rank *r, const struct cm_traffic *traffic)
+{
+    const struct cm_opts_alltoallv *o = &r->opts->alltoallv;
+    double lost = 0;
+    int entries = cm_matrix_rounded(traffic, o->matrix_scale, r->group_n, &lost);
+
+    if (entries > 0)
+        cm_log("%s: %d of %d entries are no multiples of 16 bytes and are rounded down, together "
+               "by %.0f bytes",
+               o->matrix_file, entries, r->group_n * r->group_n, lost);
+}
+
 static enum cm_status rank_body(struct cm_rank *r, void *arg)
 {
     struct bench_run *run = arg;
@@ -165,6 +186,8 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
         if (sum.status != CM_OK)
             return sum.status;
         cm_watchdog_last_words(r->watchdog, abandon, report);
+        if (traffic != NULL)
+            tell_rounding(r, traffic);
     }
     sum.status = cm_rows_open(run->bench, r, report, traffic, &rows);
     if (sum.status == CM_OK)
@@ -184,6 +207,44 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
     return sum.status;
 }
 
+/* " (from NCCL_ALGO)", or nothing if the command line says so. */
+static const char *algo_source(const struct cm_opts *o, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    for (char **line = o->from_env; line != NULL && *line != NULL; line++) {
+        int n = (int)strcspn(*line, "=");
+
+        if (strncmp(*line, "NCCL_ALGO=", 10) == 0 || strncmp(*line, "COLLMARK_ALGO=", 14) == 0)
+            snprintf(buf, size, " (from %.*s)", n, *line);
+    }
+    return buf;
+}
+
+static enum cm_status check_algo(const struct cm_bench *b, const struct cm_opts *o)
+{
+    const struct cm_algo *algo = o->engine.algo != NULL ? cm_algo_find(o->engine.algo) : NULL;
+    const char *coll = cm_colls[b->coll].name, *comma = "";
+    char from[32], has[96] = "";
+    size_t n = 0;
+
+    if (algo == NULL || algo->build[b->coll] != NULL)
+        return CM_OK;
+    for (const struct cm_algo *a = cm_algos; a->name != NULL && n < sizeof(has); a++) {
+        if (a->build[b->coll] == NULL)
+            continue;
+        n += (size_t)snprintf(has + n, sizeof(has) - n, "%s%s", comma, a->name);
+        comma = ", ";
+    }
+    return CM_FAIL(CM_EUNSUP, "--algo %s%s: %s has no %s algorithm; it has: %s", algo->name,
+                   algo_source(o, from, sizeof(from)), coll, algo->name, has);
+}
+
+/* Else the next file that is opened would become stdout. */
+static enum cm_status check_stdout(void)
+{
+    return fcntl(STDOUT_FILENO, F_GETFD) >= 0 ? CM_OK : CM_FAIL(CM_ESYS, "stdout is closed");
+}
+
 /* What can be refused before the other processes are known; all of them refuse alike. */
 static enum cm_status prepare(const struct cm_bench *b, int argc, char **argv, struct cm_opts *o,
                               enum cm_parsed *what, struct cm_traffic *traffic)
@@ -192,7 +253,11 @@ static enum cm_status prepare(const struct cm_bench *b, int argc, char **argv, s
     enum cm_status st;
 
     cm_log_mute(!speaks);
-    st = cm_opts_parse(argc, argv, b, o, what);
+    st = check_stdout();
+    if (st == CM_OK)
+        st = cm_opts_parse(argc, argv, b, o, what);
+    if (st == CM_OK && *what == CM_PARSED_RUN)
+        st = check_algo(b, o);
     if (st == CM_OK && *what == CM_PARSED_RUN && b->coll == CM_ALLTOALLV &&
         o->alltoallv.matrix_file != NULL)
         st = cm_matrix_read(o->alltoallv.matrix_file, traffic);
@@ -212,10 +277,12 @@ static enum cm_exit launch(struct bench_run *run, const struct cm_opts *o)
 int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
 {
     struct bench_run run = {.bench = b, .argc = argc, .argv = argv};
-    struct cm_opts o;
+    struct cm_opts o = {.from_env = NULL};
     enum cm_parsed what;
-    enum cm_exit code = cm_status_exit(prepare(b, argc, argv, &o, &what, &run.traffic));
+    enum cm_exit code;
 
+    signal(SIGPIPE, SIG_IGN); /* a reader who left is a failed write, and files are completed */
+    code = cm_status_exit(prepare(b, argc, argv, &o, &what, &run.traffic));
     if (code == CM_EXIT_OK && what == CM_PARSED_RUN && !o.report.plan)
         code = launch(&run, &o);
     else if (code == CM_EXIT_OK && what == CM_PARSED_RUN && cm_env_speaks())

@@ -91,7 +91,7 @@ static const char *parse_pair(char *pair, unsigned *seen, struct cm_inject *f)
 }
 
 /* What is wrong with a spec as a whole, or NULL. */
-static const char *contradiction(const struct cm_inject *f, unsigned seen, int nranks)
+static const char *contradiction(const struct cm_inject *f, unsigned seen)
 {
     bool outside = f->phase == CM_AT_SETUP || f->phase == CM_AT_FINALIZE;
 
@@ -103,8 +103,8 @@ static const char *contradiction(const struct cm_inject *f, unsigned seen, int n
         return "init and finalize have no output to corrupt";
     if (outside && f->iter > 0)
         return "init and finalize have no iterations";
-    if (nranks > 0 && f->rank >= nranks)
-        return "no such rank";
+    if (f->fault == CM_FAULT_CORRUPT && f->phase == CM_AT_WARMUP)
+        return "the output of warm-up is never checked";
     return NULL;
 }
 
@@ -135,9 +135,12 @@ enum cm_status cm_inject_parse(const char *text, int nranks, struct cm_inject *o
         wrong = parse_pair(pair, &seen, &f);
     }
     if (wrong == NULL)
-        wrong = contradiction(&f, seen, nranks);
+        wrong = contradiction(&f, seen);
     if (wrong != NULL)
         return refuse(text, wrong);
+    if (nranks > 0 && f.rank >= nranks)
+        return CM_FAIL(CM_EINVAL, "--inject %s: no such rank: rank=%d, but there are 0 to %d", text,
+                       f.rank, nranks - 1);
     *out = f;
     return CM_OK;
 }

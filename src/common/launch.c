@@ -19,7 +19,6 @@
 enum {
     PAGE = 4096,
     HUGE_PAGE = 2 << 20,
-    SLOTS = 4,
     SLOT_BYTES = 256 << 10, /* stays in a core's second-level cache */
     CHANNELS = 4,
     SETUP_S = 60,
@@ -64,7 +63,7 @@ static enum cm_status start_process(struct cm_job *j, int *argc, char ***argv)
 
 static size_t slot_bytes(const struct cm_opts_engine *e)
 {
-    size_t from_buffer = e->buffer / SLOTS / 64 * 64;
+    size_t from_buffer = e->buffer / CM_PORT_SLOTS / 64 * 64;
 
     if (e->chunk > 0)
         return (e->chunk + 63) / 64 * 64;
@@ -93,7 +92,7 @@ static enum cm_status plan_memory(struct cm_job *j)
     j->layout = (struct cm_layout){
         .nranks = j->world.n,
         .channels = e->channels > 0 ? e->channels : CHANNELS,
-        .depth = SLOTS,
+        .depth = CM_PORT_SLOTS,
         .slot_bytes = slot_bytes(e),
         .arena_bytes = (arena + unit - 1) / unit * unit,
     };

@@ -202,6 +202,22 @@ bool cm_matrix_of_traffic(const struct cm_traffic *t, double scale, int n, size_
     return true;
 }
 
+int cm_matrix_rounded(const struct cm_traffic *t, double scale, int n, double *lost)
+{
+    int entries = 0;
+
+    *lost = 0;
+    for (int from = 0; from < n; from++)
+        for (int to = 0; to < n; to++) {
+            double bytes = t->bytes[(size_t)from * (size_t)t->dim + (size_t)to] * scale;
+            double rest = fmod(bytes, ALIGN);
+
+            entries += rest > 0;
+            *lost += rest;
+        }
+    return entries;
+}
+
 void cm_matrix_spread(size_t block, double spread, int n, size_t width, size_t *out)
 {
     double total = (double)block * n * (double)width;

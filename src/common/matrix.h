@@ -35,6 +35,9 @@ void cm_traffic_free(struct cm_traffic *t);
 bool cm_matrix_of_traffic(const struct cm_traffic *t, double scale, int n, size_t width,
                           size_t *out);
 
+/* How many of these values lose bytes by the rounding, and how many bytes. */
+int cm_matrix_rounded(const struct cm_traffic *t, double scale, int n, double *lost);
+
 /*
  * Generated traffic. Each rank sends and receives up to `block` x n elements. `spread` in
  * [0, 1] mixes equal shares (0) with shares that grow with the distance from

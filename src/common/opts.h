@@ -17,7 +17,8 @@ enum cm_placement { CM_PLACE_BOTH, CM_PLACE_OUT, CM_PLACE_IN };
 enum cm_average { CM_AVG_RANK0, CM_AVG_MEAN, CM_AVG_MIN, CM_AVG_MAX }; /* -a 0..3 */
 enum cm_backend { CM_BACKEND_AUTO, CM_BACKEND_HOST, CM_BACKEND_CUDA };
 enum cm_split_op { CM_SPLIT_NONE, CM_SPLIT_AND, CM_SPLIT_OR, CM_SPLIT_MOD, CM_SPLIT_DIV };
-enum { CM_ALL = -1 }; /* -d all, -o all, -r all */
+enum { CM_ALL = -1 };       /* -d all, -o all, -r all */
+enum { CM_PORT_SLOTS = 4 }; /* what --buffsize is divided into */
 
 struct cm_opts_launch {
     int threads; /* -t, >= 1 */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "common/inject.h"
 #include "common/opts_table.h"
 
 static enum cm_source source_of(const struct cm_parse *p, const char *name)
@@ -65,6 +66,57 @@ static enum cm_status check_reports(const struct cm_opts_report *r)
     return CM_OK;
 }
 
+/* A chunk travels in one slot. */
+static enum cm_status check_chunk(const struct cm_opts_engine *e)
+{
+    size_t slot = e->buffer / CM_PORT_SLOTS / 64 * 64;
+    char chunk[32], buffer[32], most[32];
+
+    if (e->buffer == 0 || e->chunk <= slot)
+        return CM_OK;
+    return CM_FAIL(CM_EINVAL, "--chunk '%s' is larger than a slot of --buffsize '%s': %s",
+                   cm_format_size(e->chunk, chunk), cm_format_size(e->buffer, buffer),
+                   cm_format_size(slot, most));
+}
+
+/* Iterations in which a fault of `phase` can strike (enum cm_phase_name or -1: the longest). */
+static int64_t iterations(const struct cm_opts_run *r, int phase)
+{
+    int64_t warmup = (int64_t)r->warmup + 1, most; /* the first call comes before -w */
+
+    if (phase == CM_AT_WARMUP)
+        return warmup;
+    if (phase == CM_AT_TIMED)
+        return r->iters;
+    if (phase == CM_AT_CHECK)
+        return r->checks;
+    most = r->iters > r->checks ? r->iters : r->checks;
+    return most > warmup ? most : warmup;
+}
+
+/* A fault that cannot strike or cannot be noticed would prove nothing. */
+static enum cm_status check_inject(const struct cm_opts *o)
+{
+    struct cm_inject f;
+    enum cm_status st = cm_inject_parse(o->inject, 0, &f);
+    int64_t n;
+
+    if (st != CM_OK || f.fault == CM_FAULT_NONE)
+        return st;
+    if (f.fault == CM_FAULT_CORRUPT && o->run.checks == 0 && o->run.check_every == 0)
+        return CM_FAIL(CM_EINVAL, "--inject '%s' would not be noticed: -c/--check 0 checks nothing",
+                       o->inject);
+    if (f.phase == CM_AT_SETUP || f.phase == CM_AT_FINALIZE)
+        return CM_OK;
+    n = iterations(&o->run, f.phase);
+    if (n > 0 && f.iter < n)
+        return CM_OK;
+    return CM_FAIL(CM_EINVAL,
+                   "--inject '%s' would never strike: %s has %lld iterations (-n, -c, -w)",
+                   o->inject, f.phase < 0 ? "the longest phase" : cm_phase_text((uint32_t)f.phase),
+                   (long long)n);
+}
+
 enum cm_status cm_opts_check(struct cm_parse *p)
 {
     enum cm_status st = check_sizes(p);
@@ -73,6 +125,10 @@ enum cm_status cm_opts_check(struct cm_parse *p)
         st = check_per_iter(&p->o->run);
     if (st == CM_OK)
         st = check_reports(&p->o->report);
+    if (st == CM_OK)
+        st = check_chunk(&p->o->engine);
+    if (st == CM_OK)
+        st = check_inject(p->o);
     if (st == CM_OK && p->o->launch.backend == CM_BACKEND_CUDA)
         st = CM_FAIL(CM_EUNSUP, "--backend 'cuda': this build has no CUDA backend");
     return st;

@@ -121,7 +121,8 @@ static enum cm_status prove_one(struct subject *s, const struct cm_opts *o, bool
     st = prove(s, &proof);
     if (st == CM_OK) {
         print_proof(s, &proof, o->sweep.max_bytes);
-        fflush(stdout);
+        if (fflush(stdout) != 0 || ferror(stdout))
+            st = cm_fail_errno("stdout");
         t->built++;
         t->failed += !proof.ok;
     }

@@ -8,7 +8,6 @@
 #include "common/report.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -42,101 +41,7 @@ char *cm_utc(int64_t ms, bool millis, char *buf)
     return buf;
 }
 
-double cm_report_average(const struct cm_report *rep, int group)
-{
-    const struct cm_tally *t = &rep->groups[group];
-
-    return t->n > 0 ? t->sum / (double)t->n : NAN;
-}
-
-int cm_report_slowest(const struct cm_report *rep)
-{
-    int slowest = -1;
-
-    for (int g = 0; g < rep->rank->ngroups; g++) {
-        double average = cm_report_average(rep, g);
-
-        if (isfinite(average) && (slowest < 0 || average < cm_report_average(rep, slowest)))
-            slowest = g;
-    }
-    return slowest;
-}
-
-/* nccl-tests leaves ten percent below the threshold; so do we. */
-bool cm_report_is_below(const struct cm_report *rep)
-{
-    double least = 0.9 * rep->opts->report.min_bw_gbs;
-
-    for (int g = 0; least > 0 && g < rep->rank->ngroups; g++) {
-        if (!(cm_report_average(rep, g) >= least)) /* true for NaN */
-            return true;
-    }
-    return false;
-}
-
-int cm_report_group_size(const struct cm_report *rep, int group)
-{
-    int size = 0;
-
-    for (int r = 0; r < rep->rank->n; r++)
-        size += rep->rank->infos[r].group == group;
-    return size;
-}
-
-const char *cm_report_type(const struct cm_row *row)
-{
-    return cm_dtypes[row->dtype].name;
-}
-
-const char *cm_report_time_over(const struct cm_opts *o)
-{
-    static const char *const over[] = {
-        [CM_AVG_RANK0] = "rank 0",
-        [CM_AVG_MEAN] = "mean over ranks",
-        [CM_AVG_MIN] = "minimum over ranks",
-        [CM_AVG_MAX] = "maximum over ranks",
-    };
-
-    return over[o->run.average];
-}
-
 /* ---- rows ---- */
-
-static void remark(struct cm_report *rep, const char *text)
-{
-    int i = 0;
-
-    if (text == NULL)
-        return;
-    while (i < rep->nnotes && strcmp(rep->notes[i].text, text) != 0)
-        i++;
-    if (i == CM_MAX_NOTES)
-        return;
-    if (i == rep->nnotes)
-        rep->notes[rep->nnotes++] = (struct cm_note){text, 0};
-    rep->notes[i].count++;
-}
-
-static void tally(struct cm_report *rep, const struct cm_row *row)
-{
-    struct cm_tally *t = &rep->groups[row->group];
-    int64_t wrong = 0;
-
-    remark(rep, row->note);
-    for (int h = 0; h < 2; h++) {
-        const struct cm_result *half = &row->half[h];
-
-        remark(rep, half->measured ? NULL : half->why);
-        rep->checked += half->measured && half->checked;
-        wrong += half->measured && half->checked ? half->wrong : 0;
-        if (!row->counted || !half->measured)
-            continue;
-        t->n++;
-        t->sum += half->bus_gbs; /* a NaN stays: then there is no average */
-    }
-    rep->wrong += wrong;
-    rep->bad_rows += wrong > 0;
-}
 
 static const double *copy_samples(const struct cm_result *half)
 {
@@ -191,7 +96,7 @@ static bool take_row(struct cm_report *rep, const struct cm_row *row)
     taken = !rep->ended;
     if (taken) {
         clear_progress(rep);
-        tally(rep, row);
+        cm_report_tally(rep, row);
         if (rep->keeps_rows)
             note_failure(rep, keep(rep, row));
     }
@@ -311,14 +216,14 @@ enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r,
     return CM_OK;
 }
 
-bool cm_report_below(struct cm_report *rep)
+bool cm_report_failed(struct cm_report *rep)
 {
-    bool below;
+    bool failed;
 
     pthread_mutex_lock(&rep->lock);
-    below = cm_report_is_below(rep);
+    failed = rep->status != CM_OK;
     pthread_mutex_unlock(&rep->lock);
-    return below;
+    return failed;
 }
 
 static enum cm_exit exit_of(const struct cm_report *rep, const struct cm_summary *s)
@@ -352,6 +257,8 @@ static void end(struct cm_report *rep, const struct cm_summary *s)
     struct cm_end e = {.summary = *s, .unix_ms = unix_ms()};
 
     e.summary.status = job_status(rep, s->status);
+    if (rep->status != CM_OK && cm_status_exit(e.summary.status) != CM_EXIT_WRONG)
+        e.summary.status = rep->status;
     e.exit = exit_of(rep, &e.summary);
     if (s->truncated && s->why_truncated == NULL)
         e.summary.why_truncated = why_ended(e.summary.status);

@@ -73,9 +73,13 @@ struct cm_summary {
 /*
  * Is the average bus bandwidth of a group below 0.9 x --min-bw, or is there
  * none although a threshold was given? Then the exit code is CM_EXIT_BELOW,
- * unless something worse happened. Ask before cm_report_close().
+ * unless something worse happened; one logged line names the group. Ask once,
+ * before cm_report_close().
  */
 bool cm_report_below(struct cm_report *rep);
+
+/* Could something of the report not be written? It has been logged. */
+bool cm_report_failed(struct cm_report *rep);
 
 /*
  * Footer, other groups' tables; closes the sinks and frees the report, in any

@@ -9,6 +9,7 @@
 #include "common/opts_table.h"
 #include "common/report_int.h"
 #include "common/version.h"
+#include "engine/comm.h"
 #include "kernels/kernels.h"
 
 enum { MAX_CPUS = 4096, MERGE_ABOVE = 16 };
@@ -123,6 +124,25 @@ static void print_forced(FILE *f, const struct cm_opts *o)
         fputc('\n', f);
 }
 
+/* Direct mode has no ports whose protocol could be chosen. */
+static void print_direct_ll(FILE *f, const struct cm_report *rep)
+{
+    const struct cm_opts_engine *e = &rep->opts->engine;
+    enum cm_coll coll = rep->bench->coll;
+    bool shared = (e->algo == NULL || strcmp(e->algo, "direct") == 0) && e->channels <= 1 &&
+                  e->chunk == 0 && coll != CM_ALLTOALLV && coll != CM_HYPERCUBE;
+
+    if (e->mode != CM_MODE_DIRECT || e->proto != CM_PROTO_LL)
+        return;
+    if (shared)
+        fprintf(f,
+                "# Note: direct mode uses LL slots for up to %d bytes from a rank, and the simple "
+                "protocol beyond\n",
+                CM_LL_BYTES);
+    else
+        fputs("# Note: this form of direct mode has no slots: --proto ll has no effect\n", f);
+}
+
 static void print_notes(FILE *f, const struct cm_report *rep)
 {
     const struct cm_rank *r = rep->rank;
@@ -133,6 +153,7 @@ static void print_notes(FILE *f, const struct cm_report *rep)
     fprintf(f, "# Kernels: %s  clock: CLOCK_MONOTONIC\n", cm_kernel_isa());
     fprintf(f, "# MPI: %s\n", r->library != NULL ? r->library : "not used");
     print_forced(f, rep->opts);
+    print_direct_ll(f, rep);
     for (char **line = rep->opts->from_env; line != NULL && *line != NULL; line++)
         fprintf(f, "# Environment: %s\n", *line);
     if (rep->opts->inject != NULL)

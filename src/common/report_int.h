@@ -15,7 +15,7 @@ struct cm_tally {
     double sum;
 };
 
-/* A remark on rows or placements, and how many it concerns. */
+/* A remark, and how many rows it concerns. */
 struct cm_note {
     const char *text;
     size_t count;
@@ -57,6 +57,7 @@ struct cm_report {
     pthread_mutex_t lock;  /* guards everything below */
     bool ended;            /* the sinks are closed */
     enum cm_status status; /* first failure to write */
+    _Atomic bool deaf;     /* stdout takes nothing more: what goes there is dropped */
     struct cm_sink sinks[CM_MAX_SINKS];
     int nsinks;
     bool keeps_rows, keeps_samples; /* some sink writes rows at the end */
@@ -70,7 +71,10 @@ struct cm_report {
     int64_t progress_ns; /* when progress was last shown; 0: nothing is shown */
 };
 
-/* ---- figures over rows (report.c) ---- */
+/* ---- figures over rows (report_figures.c) ---- */
+
+/* Take a row into the figures. */
+void cm_report_tally(struct cm_report *rep, const struct cm_row *row);
 
 /* Average bus bandwidth of a group, NaN if it has no counted row. */
 double cm_report_average(const struct cm_report *rep, int group);
@@ -106,6 +110,7 @@ struct cm_page {
 };
 void cm_page_begin(struct cm_page *p);
 CM_MUST_CHECK enum cm_status cm_page_end(struct cm_page *p, int fd, const char *what);
+void cm_page_drop(struct cm_page *p); /* instead of end: nothing is written */
 
 /* A report file. "-" is stdout. temp != NULL: the name until keep renames it to path. */
 struct cm_outfile {

@@ -52,6 +52,13 @@ enum cm_status cm_page_end(struct cm_page *p, int fd, const char *what)
     return st;
 }
 
+void cm_page_drop(struct cm_page *p)
+{
+    if (p->f != NULL)
+        fclose(p->f);
+    free(p->text);
+}
+
 /* Is there something at `path` that a rename must not replace: a device, a pipe? */
 static bool is_special(const char *path)
 {

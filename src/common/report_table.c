@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -100,6 +101,21 @@ static void print_row(FILE *f, const struct cm_opts *o, const struct cm_row *row
     fputc('\n', f);
 }
 
+/* A reader who left (a closed pipe) is reported once. */
+static enum cm_status put_page(struct cm_report *rep, struct cm_page *page)
+{
+    enum cm_status st;
+
+    if (atomic_load(&rep->deaf)) {
+        cm_page_drop(page);
+        return CM_OK;
+    }
+    st = cm_page_end(page, STDOUT_FILENO, "stdout");
+    if (st != CM_OK)
+        atomic_store(&rep->deaf, true);
+    return st;
+}
+
 static enum cm_status table_open(struct cm_report *rep, void **state)
 {
     struct cm_page page;
@@ -110,7 +126,7 @@ static enum cm_status table_open(struct cm_report *rep, void **state)
         cm_header_print(page.f, rep);
         print_titles(page.f, rep->opts);
     }
-    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+    return put_page(rep, &page);
 }
 
 static enum cm_status table_row(struct cm_report *rep, void *state, const struct cm_row *row)
@@ -123,7 +139,7 @@ static enum cm_status table_row(struct cm_report *rep, void *state, const struct
     cm_page_begin(&page);
     if (page.f != NULL)
         print_row(page.f, rep->opts, row);
-    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+    return put_page(rep, &page);
 }
 
 /* ---- the end ---- */
@@ -172,6 +188,8 @@ static void print_bandwidth(FILE *f, const struct cm_report *rep)
         fprintf(f, "# Avg bus bandwidth    : %g %s\n", average, verdict);
     else
         fprintf(f, "# Avg bus bandwidth    : N/A %s\n", verdict);
+    if (rep->rank->ngroups > 1)
+        fputs("# Note: this is the average of group 0; --min-bw looks at every group\n", f);
 }
 
 static void print_memory(FILE *f, const struct cm_report *rep)
@@ -191,7 +209,7 @@ static void print_footer(FILE *f, const struct cm_report *rep, const struct cm_e
     const struct cm_summary *s = &end->summary;
 
     for (int i = 0; i < rep->nnotes; i++)
-        fprintf(f, "# Note: %s (%zu time%s)\n", rep->notes[i].text, rep->notes[i].count,
+        fprintf(f, "# Note: %s (%zu row%s)\n", rep->notes[i].text, rep->notes[i].count,
                 rep->notes[i].count == 1 ? "" : "s");
     if (s->truncated)
         fprintf(f, "# Truncated            : %s\n", s->why_truncated);
@@ -219,7 +237,7 @@ static enum cm_status table_close(struct cm_report *rep, void *state, const stru
         print_other_groups(page.f, rep);
         print_footer(page.f, rep, end);
     }
-    return cm_page_end(&page, STDOUT_FILENO, "stdout");
+    return put_page(rep, &page);
 }
 
 const struct cm_sink_kind cm_sink_table = {"table",   table_wanted, table_open,

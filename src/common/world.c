@@ -68,6 +68,16 @@ static enum cm_status check_one_machine(const struct cm_boot *b, const struct fa
     return CM_OK;
 }
 
+/* mpirun -np 1 all_reduce_perf : -np 1 alltoall_perf */
+static enum cm_status check_programs(const struct cm_boot *b, const struct facts *all)
+{
+    for (int p = 1; p < b->nprocs; p++)
+        if (strcmp(all[p].options.program, all[0].options.program) != 0)
+            return REFUSE(b, CM_EINVAL, "process 0 runs %s, but process %d runs %s",
+                          all[0].options.program, p, all[p].options.program);
+    return CM_OK;
+}
+
 static enum cm_status check_options(const struct cm_boot *b, const struct facts *all)
 {
     for (int p = 1; p < b->nprocs; p++) {
@@ -198,6 +208,8 @@ static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
 {
     enum cm_status st = check_one_machine(b, all);
 
+    if (st == CM_OK)
+        st = check_programs(b, all);
     if (st == CM_OK)
         st = check_options(b, all);
     if (st == CM_OK)

@@ -1,0 +1,154 @@
+/*
+ * Figures over the rows of a report: averages of groups, the threshold, how
+ * much was checked and found wrong, remarks and how many rows each concerns.
+ *
+ * A row counts once for a remark, even if both placements make it.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "common/report_int.h"
+
+double cm_report_average(const struct cm_report *rep, int group)
+{
+    const struct cm_tally *t = &rep->groups[group];
+
+    return t->n > 0 ? t->sum / (double)t->n : NAN;
+}
+
+int cm_report_slowest(const struct cm_report *rep)
+{
+    int slowest = -1;
+
+    for (int g = 0; g < rep->rank->ngroups; g++) {
+        double average = cm_report_average(rep, g);
+
+        if (isfinite(average) && (slowest < 0 || average < cm_report_average(rep, slowest)))
+            slowest = g;
+    }
+    return slowest;
+}
+
+/* nccl-tests leaves ten percent below the threshold; so do we. */
+static double least_of(const struct cm_report *rep)
+{
+    return 0.9 * rep->opts->report.min_bw_gbs;
+}
+
+/* The group that misses the threshold most, one without an average first; -1 if none does. */
+static int below(const struct cm_report *rep)
+{
+    int slowest = cm_report_slowest(rep);
+
+    if (!(least_of(rep) > 0))
+        return -1;
+    for (int g = 0; g < rep->rank->ngroups; g++) {
+        if (!isfinite(cm_report_average(rep, g)))
+            return g;
+    }
+    return cm_report_average(rep, slowest) < least_of(rep) ? slowest : -1;
+}
+
+bool cm_report_is_below(const struct cm_report *rep)
+{
+    return below(rep) >= 0;
+}
+
+bool cm_report_below(struct cm_report *rep)
+{
+    double average = 0;
+    int group;
+
+    pthread_mutex_lock(&rep->lock);
+    group = below(rep);
+    if (group >= 0)
+        average = cm_report_average(rep, group);
+    pthread_mutex_unlock(&rep->lock);
+    if (group >= 0 && isfinite(average))
+        cm_log("--min-bw %g: group %d has an average bus bandwidth of %g GB/s, below %g",
+               rep->opts->report.min_bw_gbs, group, average, least_of(rep));
+    else if (group >= 0)
+        cm_log("--min-bw %g: group %d has no average bus bandwidth", rep->opts->report.min_bw_gbs,
+               group);
+    return group >= 0;
+}
+
+int cm_report_group_size(const struct cm_report *rep, int group)
+{
+    int size = 0;
+
+    for (int r = 0; r < rep->rank->n; r++)
+        size += rep->rank->infos[r].group == group;
+    return size;
+}
+
+const char *cm_report_type(const struct cm_row *row)
+{
+    return cm_dtypes[row->dtype].name;
+}
+
+const char *cm_report_time_over(const struct cm_opts *o)
+{
+    static const char *const over[] = {
+        [CM_AVG_RANK0] = "rank 0",
+        [CM_AVG_MEAN] = "mean over ranks",
+        [CM_AVG_MIN] = "minimum over ranks",
+        [CM_AVG_MAX] = "maximum over ranks",
+    };
+
+    return over[o->run.average];
+}
+
+static void remark(struct cm_report *rep, const char *text)
+{
+    int i = 0;
+
+    while (i < rep->nnotes && strcmp(rep->notes[i].text, text) != 0)
+        i++;
+    if (i == CM_MAX_NOTES)
+        return;
+    if (i == rep->nnotes)
+        rep->notes[rep->nnotes++] = (struct cm_note){text, 0};
+    rep->notes[i].count++;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* The different ones among the texts of a row. */
+static void remark_row(struct cm_report *rep, const struct cm_row *row)
+{
+    const char *texts[] = {row->note, row->half[0].measured ? NULL : row->half[0].why,
+                           row->half[1].measured ? NULL : row->half[1].why};
+
+    for (size_t i = 0; i < CM_LEN(texts); i++) {
+        bool said = texts[i] == NULL;
+
+        for (size_t k = 0; k < i; k++)
+            said = said || same(texts[k], texts[i]);
+        if (!said)
+            remark(rep, texts[i]);
+    }
+}
+
+void cm_report_tally(struct cm_report *rep, const struct cm_row *row)
+{
+    struct cm_tally *t = &rep->groups[row->group];
+    int64_t wrong = 0;
+
+    remark_row(rep, row);
+    for (int h = 0; h < 2; h++) {
+        const struct cm_result *half = &row->half[h];
+
+        rep->checked += half->measured && half->checked;
+        wrong += half->measured && half->checked ? half->wrong : 0;
+        if (!row->counted || !half->measured)
+            continue;
+        t->n++;
+        t->sum += half->bus_gbs; /* a NaN stays: then there is no average */
+    }
+    rep->wrong += wrong;
+    rep->bad_rows += wrong > 0;
+}
