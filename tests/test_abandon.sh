@@ -147,7 +147,7 @@ if ! has_mpi; then
 fi
 
 # Open MPI grants one second between SIGTERM and SIGKILL; a busy machine needs more.
-export OMPI_MCA_odls_base_sigkill_timeout=5
+export OMPI_MCA_odls_base_sigkill_timeout=3
 
 begin "mpirun: another rank is killed"
 run 20 "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" --inject crash:rank=1,iter=3 -T 2 -J "$JSON"

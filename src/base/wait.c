@@ -19,6 +19,7 @@ enum {
     YIELD_NS = 2 * CM_NS_PER_MS, /* so long a wait only yields */
     SLEEP_MIN_NS = 50 * CM_NS_PER_US,
     SLEEP_MAX_NS = 500 * CM_NS_PER_US,
+    MANY_RANKS = 32,
     MISMATCH_NS = 1 * CM_NS_PER_MS, /* a peer in the same operation comes sooner, mostly */
     SUSPENDED_NS = CM_NS_PER_S      /* a gap longer than this may be ours: see note_time() */
 };
@@ -130,12 +131,18 @@ static int64_t note_time(struct cm_spin *s, const struct cm_waiter *w, int peer,
     return now - s->since_ns;
 }
 
-static void sleep_longer(struct cm_spin *s)
+/* With many ranks, longer: their wake-ups alone must leave the processors to who works. */
+static int64_t longest_sleep(const struct cm_waiter *w)
+{
+    return (int64_t)SLEEP_MAX_NS * (1 + w->nranks / MANY_RANKS);
+}
+
+static void sleep_longer(struct cm_spin *s, const struct cm_waiter *w)
 {
     int64_t ns = s->sleep_ns == 0 ? SLEEP_MIN_NS : s->sleep_ns + s->sleep_ns / 2;
     struct timespec ts;
 
-    s->sleep_ns = ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
+    s->sleep_ns = ns < longest_sleep(w) ? ns : longest_sleep(w);
     ts = (struct timespec){.tv_sec = 0, .tv_nsec = (long)s->sleep_ns};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* a signal may end it early */
 }
@@ -160,6 +167,6 @@ enum cm_status cm_spin_slow(struct cm_spin *s, const struct cm_waiter *w, int pe
     if (waited < YIELD_NS)
         sched_yield();
     else
-        sleep_longer(s);
+        sleep_longer(s, w);
     return CM_OK;
 }

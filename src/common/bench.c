@@ -282,6 +282,7 @@ int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
     enum cm_exit code;
 
     signal(SIGPIPE, SIG_IGN); /* a reader who left is a failed write, and files are completed */
+    signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
     code = cm_status_exit(prepare(b, argc, argv, &o, &what, &run.traffic));
     if (code == CM_EXIT_OK && what == CM_PARSED_RUN && !o.report.plan)
         code = launch(&run, &o);

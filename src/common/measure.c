@@ -267,10 +267,13 @@ static enum cm_status timed_loop(struct cm_meter *m, struct cm_trial *t, struct 
     const struct cm_opts_run *o = run_of(m);
     bool each = m->sample_ns != NULL || o->check_every > 0 || o->blocking == 3;
     enum cm_status st = fill_and_meet(m, t);
+    int64_t cpu;
 
     if (st != CM_OK)
         return st;
+    cpu = cm_thread_cpu_ns();
     st = each ? time_each(m, t, r) : time_plain(m, t, r);
+    r->cpu_ns = o->check_every > 0 ? -1 : cm_thread_cpu_ns() - cpu;
     if (st != CM_OK || o->checks <= 0)
         return st;
     enter(m, CM_AT_TIMED, o->iters - 1);

@@ -46,6 +46,7 @@ struct cm_trial {
 struct cm_reading {
     int64_t first_ns; /* the first call */
     int64_t total_ns; /* the timed loop: iters x agg_iters operations */
+    int64_t cpu_ns;   /* CPU time of this rank's thread in it, -1: mixed with checks */
     int64_t wrong;    /* wrong elements and guard bytes on this rank, in all checks */
     bool checked;
 };

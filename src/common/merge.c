@@ -79,8 +79,10 @@ static void merge_ranks(const struct cm_merge *m, int group, int half, struct cm
         const struct cm_reading *r = &m->records[rank].half[half];
         double us = per_op_us(m, r->total_ns), first = (double)r->first_ns / CM_NS_PER_US;
 
-        if (n++ == 0)
+        if (n++ == 0) {
             out->rank_min_us = of_first = us;
+            out->cpu_us = r->cpu_ns < 0 ? -1 : per_op_us(m, r->cpu_ns);
+        }
         if (n == 1 || us > out->rank_max_us) {
             out->rank_max_us = us;
             out->slowest = rank;
@@ -93,7 +95,6 @@ static void merge_ranks(const struct cm_merge *m, int group, int half, struct cm
     }
     out->rank_avg_us = sum / n;
     out->time_us = combined_us(m, out, of_first);
-    out->cpu_us = of_first;
 }
 
 static void merge_samples(const struct cm_merge *m, int group, int half, struct cm_result *out)

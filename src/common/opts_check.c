@@ -50,6 +50,11 @@ static enum cm_status check_sizes(const struct cm_parse *p)
 
 static enum cm_status check_per_iter(const struct cm_opts_run *r)
 {
+    if (r->cpu_time && r->check_every > 0)
+        return CM_FAIL(CM_EINVAL,
+                       "-C/--report_cputime '1' cannot be told from the checks of "
+                       "--check-every '%d'",
+                       r->check_every);
     if (r->per_iter_skip > 0 && !r->per_iter)
         return CM_FAIL(CM_EINVAL, "-K/--per_iter_skip '%d' needs -I/--per_iter_timing 1",
                        r->per_iter_skip);

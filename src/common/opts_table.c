@@ -113,7 +113,7 @@ const struct cm_option cm_options[] = {
      .help = "leave the first N iterations out of -I; fewer than -n"},
     {.name = "report_cputime", .letter = 'C', .group = CM_GROUP_MEASURE, .kind = CM_OPTION_BOOL,
      AT(run.cpu_time), .arg = "0|1", .preset = "0",
-     .help = "time column: CPU time of rank 0 instead"},
+     .help = "time column: CPU time of rank 0's thread instead"},
     {.name = "timeout", .letter = 'T', .group = CM_GROUP_MEASURE, .kind = CM_OPTION_REAL,
      AT(run.timeout_s), .arg = "SEC", .preset = "0", .lo = 0, .hi = 1e7,
      .help = "end the job when a wait takes longer; 0: built-in deadlines"},

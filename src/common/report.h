@@ -20,7 +20,7 @@ struct cm_result {
     bool measured;   /* false: not run; `why` says why */
     const char *why; /* static text, NULL if measured */
     double time_us;  /* per operation, combined over ranks by -a */
-    double cpu_us;   /* -C: enqueue time of rank 0 */
+    double cpu_us;   /* CPU time of the first rank's thread, -1: not known */
     double alg_gbs, bus_gbs;
     bool checked;
     int64_t wrong;   /* wrong elements over all ranks; valid if checked */

@@ -165,7 +165,7 @@ static void add_half(cJSON *row, const char *key, const struct cm_result *h)
     bool ok = h->measured;
 
     add_number(o, "time", ok, h->time_us);
-    add_number(o, "cpu_time", ok, h->cpu_us);
+    add_number(o, "cpu_time", ok && h->cpu_us >= 0, h->cpu_us);
     add_number(o, "alg_bw", ok, h->alg_gbs);
     add_number(o, "bus_bw", ok, h->bus_gbs);
     add_number(o, "nwrong", ok && h->checked, (double)h->wrong);
