@@ -149,11 +149,16 @@ fi
 # Open MPI grants one second between SIGTERM and SIGKILL; a busy machine needs more.
 export OMPI_MCA_odls_base_sigkill_timeout=3
 
+mpich="$(ldd "$AR" | grep libmpich)"
 begin "mpirun: another rank is killed"
-run 20 "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" --inject crash:rank=1,iter=3 -T 2 -J "$JSON"
-want_failure
-want_footer
-want_report 3 true 0
+if [[ -n "$mpich" ]]; then
+    skip "MPICH kills all processes as soon as one of them ends"
+else
+    run 20 "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" --inject crash:rank=1,iter=3 -T 2 -J "$JSON"
+    want_failure
+    want_footer
+    want_report 3 true 0
+fi
 
 begin "mpirun: rank 0 stalls"
 run 20 "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" --inject stall:rank=0,iter=3 -T 1 -J "$JSON"
@@ -168,6 +173,10 @@ want_equal "$(find "$WORK" -name 'report.json*')" "" "report"
 
 for rank in 0 1; do
     begin "mpirun: the process of rank $rank is stopped"
+    if [[ -n "$mpich" && $rank == 0 ]]; then
+        skip "MPICH kills the process of the report at MPI_Abort of another"
+        continue
+    fi
     start "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" -N 0 -T 1 -J "$JSON"
     kill -STOP "$(rank_pid $rank)"
     collect
@@ -181,7 +190,8 @@ for signal in INT TERM; do
     start "$MPIRUN" -np 2 "$AR" "${SIZES[@]}" -n 100000 -N 0 -c 0 -J "$JSON"
     kill -"$signal" "$PID"
     collect
-    want_failure
+    # MPICH's mpirun itself returns 0 after SIGINT, whatever its processes do.
+    [[ -z "$mpich" ]] && want_failure
     want_footer
     want_report 6 true 5
 done

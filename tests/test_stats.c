@@ -21,7 +21,7 @@ static void test_no_samples_give_zeros(void)
 
 static void test_small_sets(void)
 {
-    static const struct {
+    const struct {
         size_t n;
         double v[5], mean, p50, p99, stdev;
     } cases[] = {
