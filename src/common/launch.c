@@ -44,6 +44,14 @@ static const struct cm_launcher *choose_launcher(void)
     return &cm_launcher_mpi != NULL && cm_env_launched() ? &cm_launcher_mpi : &cm_launcher_alone;
 }
 
+/* What a launcher takes to start is not a rank's fault: -T may lengthen this deadline only. */
+static int64_t start_deadline(const struct cm_job *j)
+{
+    const int64_t least = SETUP_S * (int64_t)CM_NS_PER_S;
+
+    return j->setup_ns > least ? j->setup_ns : least;
+}
+
 static enum cm_status start_process(struct cm_job *j, int *argc, char ***argv)
 {
     enum cm_status st = cm_watchdog_start(&j->watchdog);
@@ -51,7 +59,8 @@ static enum cm_status start_process(struct cm_job *j, int *argc, char ***argv)
     if (st != CM_OK)
         return st;
     j->launcher = choose_launcher();
-    cm_watchdog_expect(j->watchdog, "set-up (starting processes)", j->setup_ns, CM_EXIT_TIMEOUT);
+    cm_watchdog_expect(j->watchdog, "set-up (starting processes)", start_deadline(j),
+                       CM_EXIT_TIMEOUT);
     st = j->launcher->start(argc, argv, &j->boot);
     if (st != CM_OK)
         return st;

@@ -116,7 +116,7 @@ const struct cm_option cm_options[] = {
      .help = "time column: CPU time of rank 0's thread instead"},
     {.name = "timeout", .letter = 'T', .group = CM_GROUP_MEASURE, .kind = CM_OPTION_REAL,
      AT(run.timeout_s), .arg = "SEC", .preset = "0", .lo = 0, .hi = 1e7,
-     .help = "end the job when a wait takes longer; 0: built-in deadlines"},
+     .help = "end the job when a rank waits longer; 0: set-up 60, rows 300, end 30"},
     {.name = "max-time", .group = CM_GROUP_MEASURE, .kind = CM_OPTION_REAL,
      AT(run.max_time_s), .arg = "SEC", .preset = "0", .lo = 0, .hi = 1e9,
      .help = "stop between rows after that long, exit 6; 0: no limit"},
