@@ -167,8 +167,8 @@ want_equal "$(ls "$WORK/reports")" r.json "files in the folder"
 
 if [[ -z "${SAN:-}" ]]; then
     begin "memory refused: exit 3, one line, nothing on stdout"
-    for limit in 20000 60000; do
-        run 10 bash -c "ulimit -v $limit; exec $(program all_reduce) -g 4 -b 8M -e 8M"
+    for limit in 200000 500000; do
+        run 10 bash -c "ulimit -v $limit; exec $(program all_reduce) -g 4 -b 256M -e 256M"
         want_exit 3
         want_silent "$OUT"
         want_lines "$ERR" 1
