@@ -66,7 +66,7 @@ static bool mpi_library(char *buf, size_t size)
     version[strcspn(version, ",\n")] = '\0';
     for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
         *tab = ' ';
-    dladdr((void *)(uintptr_t)&MPI_Init_thread, &info);
+    dladdr((void *)(uintptr_t)&MPI_Get_library_version, &info);
     snprintf(buf, size, "%s, %s", version, info.dli_fname);
     return true;
 }
