@@ -1,6 +1,6 @@
 /*
  * The test programs' few helpers. A program is a list of static functions run
- * by RUN(); it ends with `return test_end();`: 0, 1, or 77 after SKIP_ALL().
+ * by RUN(); it ends with `return test_end();`: 0, 1, or 77 if all cases were skipped.
  * Its last line on stdout is "N passed, N failed, N skipped".
  */
 #ifndef CM_TESTS_TEST_H

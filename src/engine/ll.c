@@ -4,7 +4,7 @@
  * it from there. One writer, many readers, no arrive and no exit wait.
  *
  * This is the direct plan in copy mode with the n - 1 ports of a sender folded
- * into one slot, as coherent memory allows (tests hold it against the plan).
+ * into one slot, as coherent memory allows (tests hold both against one reference).
  *
  * Reuse. Operation e writes slot e mod CM_LL_DEPTH, so its readers must have
  * finished operation e - CM_LL_DEPTH. Evidence, cheapest first: a flag of a
