@@ -12,6 +12,7 @@
 #include "base/boot.h"
 #include "base/trace.h"
 #include "base/wait.h"
+#include "common/backend.h"
 #include "common/inject.h"
 #include "common/opts.h"
 #include "common/team.h"
@@ -41,6 +42,9 @@ struct cm_rank_info {
     char boot_id[40];
     char cpus[64]; /* CPUs of the rank's thread, "0-1"; one if it is pinned */
     char cpu[64];  /* model name of the CPU */
+    /* CUDA backend: `device` is CUDA's index in the rank's process */
+    char gpu[64];    /* name of the device, "" on the host */
+    char bus_id[16]; /* "0000:1b:00.0" */
 };
 
 struct cm_watchdog;
@@ -67,6 +71,11 @@ struct cm_rank {
     const char *library;          /* MPI library text or NULL */
     bool oversubscribed;          /* more local ranks than allowed CPUs */
     size_t arena_bytes;
+    const struct cm_backend *backend; /* NULL: host */
+    struct cm_rank_gpu gpu;
+    int gpu_driver, gpu_runtime; /* CUDA versions, 13000 is 13.0; 0 on the host */
+    bool shared_gpus;            /* some ranks share a GPU */
+    const char *no_gpu;          /* --backend auto fell back to the host: why, else NULL */
 };
 
 /*

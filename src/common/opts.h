@@ -15,7 +15,7 @@
 
 enum cm_placement { CM_PLACE_BOTH, CM_PLACE_OUT, CM_PLACE_IN };
 enum cm_average { CM_AVG_RANK0, CM_AVG_MEAN, CM_AVG_MIN, CM_AVG_MAX }; /* -a 0..3 */
-enum cm_backend { CM_BACKEND_AUTO, CM_BACKEND_HOST, CM_BACKEND_CUDA };
+enum cm_backend_choice { CM_BACKEND_AUTO, CM_BACKEND_HOST, CM_BACKEND_CUDA };
 enum cm_split_op { CM_SPLIT_NONE, CM_SPLIT_AND, CM_SPLIT_OR, CM_SPLIT_MOD, CM_SPLIT_DIV };
 enum { CM_ALL = -1 };       /* -d all, -o all, -r all */
 enum { CM_PORT_SLOTS = 4 }; /* what --buffsize is divided into */
@@ -23,13 +23,15 @@ enum { CM_PORT_SLOTS = 4 }; /* what --buffsize is divided into */
 struct cm_opts_launch {
     int threads; /* -t, >= 1 */
     int gpus;    /* -g, >= 1 */
-    enum cm_backend backend;
+    enum cm_backend_choice backend;
     enum cm_split_op split; /* on the world rank */
     uint64_t split_value;
     const char *node_map; /* "0,0,1,1" as given, or NULL; parsed by cm_parse_node_map */
     const char *wire;     /* forced wire or NULL */
     int device;           /* first device of a process, -1: by local rank; no effect on the host */
     bool parallel_init;   /* -p */
+    bool oversubscribe;   /* several ranks may share a GPU */
+    bool null_stream;     /* -y: the NULL stream of each device */
 };
 struct cm_opts_sweep {
     size_t min_bytes, max_bytes, step_bytes;
@@ -45,6 +47,7 @@ struct cm_opts_run {
     enum cm_average average;
     int blocking;      /* -z 0..3 */
     int unalign;       /* -u elements */
+    int graph;         /* -G: launches of the captured loop; 0: no graph */
     bool per_iter;     /* -I */
     int per_iter_skip; /* -K */
     bool cpu_time;     /* -C */

@@ -25,6 +25,24 @@ struct cm_force {
     size_t chunk; /* payload of a slot in use, 0: automatic; at most layout->slot_bytes */
 };
 
+struct cm_gang;
+struct cm_gpu;
+struct cm_p2p;
+struct cm_exec;
+
+/* A rank on a GPU. Everything must outlive the communicator. */
+struct cm_comm_gpu {
+    const struct cm_exec *exec; /* cm_exec_cuda or cm_exec_staged */
+    struct cm_gpu *gpu;         /* in use on this thread */
+    struct cm_gang *gang;       /* ranks of this process on the device, and which one I am */
+    int member;
+    struct cm_p2p *p2p; /* the areas of this communicator's ranks; staged: NULL */
+    /* staged: this rank's device memory [arena, arena + bytes), mirrored by its arena in the
+       segment at the same offsets */
+    unsigned char *arena;
+    size_t arena_bytes;
+};
+
 struct cm_comm_args {
     int rank, n;          /* in this communicator */
     const int32_t *world; /* world rank of each of the n ranks */
@@ -35,6 +53,7 @@ struct cm_comm_args {
     size_t scratch_at, scratch_bytes; /* offset in the segment of this rank's SCRATCH */
     struct cm_force force;
     const struct cm_trace *trace; /* told what is chosen and bound; must outlive it; NULL: nobody */
+    const struct cm_comm_gpu *gpu; /* NULL: host. Copied */
 };
 
 struct cm_comm;
@@ -74,6 +93,22 @@ struct cm_op_args {
  * CM_ETIMEOUT, CM_EABORT, CM_ENOMEM; after any of them the communicator is unusable.
  */
 CM_MUST_CHECK enum cm_status cm_comm_run(struct cm_comm *c, const struct cm_op_args *a);
+
+/*
+ * On GPUs (cm_exec_cuda) cm_comm_run() enqueues on the device's stream and
+ * returns; buffers are device memory inside the rank's area. The first call
+ * with new arguments binds and uploads a plan, so it must not be captured.
+ * cm_comm_sync() blocks until everything enqueued on the stream has ended, with
+ * the deadline and the abort word of the waiter. On the host it does nothing.
+ */
+CM_MUST_CHECK enum cm_status cm_comm_sync(struct cm_comm *c);
+
+/* Does this rank enqueue for its gang (record events, capture)? Always true on the host. */
+bool cm_comm_leads(const struct cm_comm *c);
+
+/* Executors of GPUs; linked only into builds with CUDA (exec_cuda.c, exec_staged_cuda.c). */
+extern const struct cm_exec cm_exec_cuda;   /* kernels run the plans */
+extern const struct cm_exec cm_exec_staged; /* the host runs them on copies of the buffers */
 
 /* What cm_comm_run would choose, for headers and reports. */
 struct cm_choice {

@@ -1,0 +1,56 @@
+/*
+ * Wire p2p: how the ranks of a node reach each other's GPU memory.
+ *
+ *   same process     the pointer itself, after enabling peer access
+ *   other process    CUDA IPC
+ *   no peer access   pinned host memory of the node's segment ("far" areas)
+ *
+ * Linked only into builds with CUDA.
+ */
+#ifndef CM_TRANSPORT_P2P_H
+#define CM_TRANSPORT_P2P_H
+
+#include "base/device.h"
+#include "base/gpu.h"
+
+struct cm_p2p_args {
+    int rank, n;          /* in the group whose areas are connected */
+    int proc;             /* my process, a number that differs between processes */
+    struct cm_gpu *gpu;   /* in use on this thread */
+    struct cm_gpu_area area; /* filled; equal on all ranks */
+    uint64_t scratch_at;  /* offset in the area of this rank's scratch */
+    bool far_only;        /* do not try peer access (NCCL_P2P_DISABLE, --wire shm) */
+    /* far areas: far[r] is that of rank r in the node's segment, as mapped here; NULL: none there */
+    void **far;
+    uint32_t *abort;          /* the job's abort word, in pinnable host memory */
+    struct cm_gpu_hint *hint; /* this rank's, in pinnable host memory */
+    /* Gather `bytes` of every rank of the group into all[n * bytes], with the job's deadline. */
+    enum cm_status (*gather)(void *ctx, const void *mine, size_t bytes, void *all);
+    void *ctx;
+};
+
+struct cm_p2p {
+    int rank, n;
+    struct cm_gpu *gpu;
+    struct cm_gpu_area area;
+    unsigned char *base; /* own area on the device */
+    bool *near;          /* n: is that rank reached by peer access, in both directions? */
+    bool all_near;       /* between all ranks of the group: pull and push are possible */
+    const char *how;     /* "p2p", "p2p+ipc", "pinned host memory", "p2p and pinned host memory" */
+    struct cm_p2p_inner *inner;
+};
+
+/*
+ * Collective over the n ranks, each on its own thread. Allocates this rank's
+ * area, writes its state, connects it with the others. CM_ENOMEM, CM_EUNSUP (a
+ * pair needs host memory and `far` is NULL), CM_ETIMEOUT, CM_EABORT, CM_ESYS.
+ */
+CM_MUST_CHECK enum cm_status cm_p2p_open(const struct cm_p2p_args *a, struct cm_p2p **out);
+
+/*
+ * Collective after an orderly run: nobody frees what another still maps. With
+ * `orderly` false it waits for nobody. NULL is fine.
+ */
+void cm_p2p_close(struct cm_p2p *p, bool orderly);
+
+#endif
