@@ -4,8 +4,11 @@
 #   scripts/install_deps.sh build     compiler, make, cJSON
 #   scripts/install_deps.sh mpi       also Open MPI
 #   scripts/install_deps.sh test      also MPICH, clang with its runtimes, linters, jsonschema
+#   scripts/install_deps.sh cuda      build, and NVIDIA's compiler in .cuda/ if there is no nvcc
 #
-# A thing that works already is never touched. Debian 12, Ubuntu 22.04 and newer.
+# A thing that works already is never touched. Debian 12, Ubuntu 22.04 and newer. Distributions
+# carry no recent nvcc, so it comes from PyPI: compiler and runtime as NVIDIA publishes them there
+# (150 MB, under NVIDIA's licence), for this folder only. The driver of a GPU is not installed.
 set -euo pipefail
 
 want="${1:-build}"
@@ -47,6 +50,7 @@ need_mpi() {
 }
 
 need_test() {
+    need g++ g++
     need mpicc.openmpi libopenmpi-dev
     need mpirun.openmpi openmpi-bin
     need mpicc.mpich libmpich-dev
@@ -72,7 +76,8 @@ need_clang_format() {
 need_clang_rt() {
     local major
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n){(void)d;(void)n;return 0;}' |
-        compiles clang -fsanitize=fuzzer,address && return
+        compiles clang -fsanitize=fuzzer,address &&
+        echo 'int main(void){return 0;}' | compiles clang -fsanitize=thread && return
     major="$(clang -dumpversion | cut -d. -f1)"
     missing+=("$(first_known "libclang-rt-$major-dev" "libclang-common-$major-dev")")
 }
@@ -100,17 +105,45 @@ install_missing() {
     missing=()
 }
 
+# The parts of the toolkit that `make` uses; it looks into .cuda/ by itself.
+install_cuda() {
+    local part nvcc parts=()
+
+    nvcc="$(command -v nvcc || compgen -G '/usr/local/cuda/bin/nvcc' ||
+        compgen -G '.cuda/nvidia/cu*/bin/nvcc')" || true
+    if [[ -n "$nvcc" ]]; then
+        echo "nvcc: $nvcc" >&2
+        return
+    fi
+    for part in nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime \
+        nvidia-cuda-cccl; do
+        parts+=("$part==13.0.*")
+    done
+    echo "installing into .cuda/: ${parts[*]}" >&2
+    # In a container root is the only user there is: no warning about that.
+    PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        python3 -m pip install -q --no-deps --target .cuda "${parts[@]}" >&2
+}
+
+cd "$(dirname "$0")/.."
 case "$want" in
 build) need_build ;;
 mpi) need_build && need_mpi ;;
 test) need_build && need_test ;;
+cuda)
+    need_build
+    need g++ g++
+    python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+    ;;
 *)
-    echo "usage: $0 build|mpi|test" >&2
+    echo "usage: $0 build|mpi|test|cuda" >&2
     exit 2
     ;;
 esac
 install_missing
-if [[ "$want" == test ]]; then
+if [[ "$want" == cuda ]]; then
+    install_cuda
+elif [[ "$want" == test ]]; then
     need_clang_format
     need_clang_rt
     install_missing

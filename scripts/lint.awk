@@ -22,6 +22,8 @@ function check_include(header,    to)
     if (!in_src)
         return
     to = folder_of(header)
+    if (header == "cmsim.h" && FILENAME == "src/kernels/cm_device.h")
+        return # the simulator of tests/sim takes nvcc's place
     if (!(to in floor))
         complain("include", "\"" header "\": write it as \"folder/file.h\"")
     else if (floor[to] > floor[own])
@@ -34,7 +36,24 @@ function check_foreign(header,    key)
 {
     for (key in home)
         if (header ~ key && FILENAME !~ home[key])
-            complain("foreign", "<" header "> belongs to one file only (" home_name[key] ")")
+            complain("foreign", "<" header "> belongs only into " home_name[key])
+}
+
+# What only builds with CUDA link is called by files that only they compile.
+function check_cuda_include(header)
+{
+    if (in_src && FILENAME ~ /\.c$/ && FILENAME !~ /_cuda\.c$/ && header in cuda_only)
+        complain("cuda", "\"" header "\" is for files named *_cuda.c")
+}
+
+# Kernels are written in the dialect of cm_device.h, so that the simulator runs all of them;
+# a file *_launch.cu has launchers only.
+function check_kernel_line()
+{
+    if ($0 ~ /(^|[^a-z_])(asm|__asm__)( volatile)? *\(/)
+        complain("ptx", "assembly belongs into kernels/cm_device.h")
+    if (FILENAME !~ /_launch\.cu$/ && match($0, dialect))
+        complain("dialect", "\"" substr($0, RSTART, RLENGTH) "\" is spelled in kernels/cm_device.h")
 }
 
 function foreign(key, where, name)
@@ -70,13 +89,17 @@ function check_c_line()
         complain("mutable", "static data that can change")
     if ($0 ~ /^#include "/)
         check_include(substr($2, 2, length($2) - 2))
+    if ($0 ~ /^#include "/)
+        check_cuda_include(substr($2, 2, length($2) - 2))
     if ($0 ~ /^#include </)
         check_foreign(substr($2, 2, length($2) - 2))
 }
 
 function check_function_line()
 {
-    if ($0 == "{") {
+    if ($0 == "{" && head ~ /^(namespace|class|extern "C" *$)/) {
+        head = ""
+    } else if ($0 == "{") {
         body = FNR
         if (parameters(head) > 6)
             complain("parameters", parameters(head) " of them, at most 6")
@@ -105,14 +128,24 @@ BEGIN {
     split("base kernels transport engine common collectives", order, " ")
     for (i in order)
         floor[order[i]] = i - 1
-    split("kernels/kernels.h transport/wire.h engine/comm.h engine/algo.h engine/verify.h " \
-          "engine/tune.h engine/topo.h common/coll.h", list, " ")
+    split("kernels/gpu_launch.h kernels/gpu_data.h transport/p2p.h", list, " ")
+    for (i in list)
+        door[list[i]] = cuda_only[list[i]] = 1
+    split("kernels/kernels.h transport/wire.h engine/comm.h engine/algo.h engine/gang.h " \
+          "engine/verify.h engine/tune.h engine/topo.h common/coll.h", list, " ")
     for (i in list)
         door[list[i]] = 1
+    dialect = "__(syncthreads|syncwarp|threadfence|shfl|any_sync|all_sync|ballot_sync|activemask)" \
+        "[a-z_]*|__(global|device|shared|constant)__|<<<|atomic[A-Z][A-Za-z]* *\\(|" \
+        "(^|[^.>A-Za-z_])((thread|block)Idx|(block|grid)Dim)"
     foreign("^mpi\\.h$", "^(src/common/launch_mpi\\.c|bench/)", "src/common/launch_mpi.c")
     foreign("cJSON\\.h$", "^src/common/report_json\\.c$", "src/common/report_json.c")
     foreign("^infiniband/", "^src/transport/ib\\.c$", "src/transport/ib.c")
-    foreign("^cuda", "^(src/base/dev_cuda\\.c|.*\\.cu)$", "src/base/dev_cuda.c and *.cu")
+    foreign("^(cuda(_runtime.*|_profiler.*)?\\.h|cooperative_groups|nvtx3/)",
+            "^(src/base/dev[a-z_]*_cuda\\.[ch]|.*\\.cu|bench/.*_cuda\\.c|tests/.*)$",
+            "src/base/dev*_cuda.c and *.cu")
+    foreign("^cuda_(fp|bf)[0-9]+\\.h", "^(src/kernels|tests)/", "src/kernels/")
+    foreign("^nccl", "^$", "no file: NCCL is loaded at run time")
 }
 
 FNR == 1 {
@@ -123,7 +156,8 @@ FNR == 1 {
     head = ""
     in_src = FILENAME ~ /^src\//
     own = in_src ? folder_of(substr(FILENAME, 5)) : ""
-    is_c = FILENAME ~ /\.(c|h|cu|cuh)$/
+    is_c = FILENAME ~ /\.(c|cc|h|cu|cuh)$/
+    is_kernel = FILENAME ~ /^src\/kernels\/.*\.(h|cu|cuh)$/ && FILENAME !~ /\/cm_device\.h$/
 }
 
 {
@@ -143,6 +177,8 @@ FNR == 1 {
         check_c_line()
         check_function_line()
     }
+    if (is_kernel)
+        check_kernel_line()
 }
 
 END {

@@ -18,7 +18,7 @@ if [[ "${1:-}" == --rules ]]; then
 fi
 
 shopt -s nullglob
-sources=({src/*,tests,bench,fuzz}/*.{c,h,cu,cuh})
+sources=({src/*,tests,tests/{sim,ptx},bench,fuzz}/*.{c,cc,h,cu,cuh})
 shell=(scripts/*.sh tests/*.sh)
 [[ -f .ci/run ]] && shell+=(.ci/run)
 

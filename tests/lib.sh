@@ -30,6 +30,9 @@ for VAR in $(compgen -e); do
     esac
 done
 
+# Tests mean the host backend unless they say otherwise, also on a machine with GPUs.
+export CUDA_VISIBLE_DEVICES=
+
 WORK="$(mktemp -d "${TMPDIR:-/tmp}/e2e.XXXXXX")" || exit 3
 export COLLMARK_TEST_MARK="$WORK"
 OUT="$WORK/out"

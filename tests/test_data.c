@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data_gen.h"
 #include "common/data.h"
-#include "common/data_gen.h"
 #include "common/ref.h"
 #include "test.h"
 
@@ -276,6 +276,51 @@ static void test_blocks_do_not_depend_on_how_they_are_cut(void)
     free(a);
 }
 
+static uint32_t converted(enum cm_dtype t, float f)
+{
+    switch (t) {
+    case CM_HALF:
+        return cm_float_to_half(f);
+    case CM_BFLOAT16:
+        return cm_float_to_bf16(f);
+    case CM_F8E4M3:
+        return cm_float_to_e4m3(f);
+    case CM_F8E5M2:
+        return cm_float_to_e5m2(f);
+    default:
+        return cm_float_bits(f);
+    }
+}
+
+/* Averages are rounded by a function of their own, which a GPU has too. */
+static void rounds_like_the_conversion(enum cm_dtype t, const struct cm_gen *g, uint32_t bits)
+{
+    float f = cm_bits_float(bits), largest = (float)ldexp(1, cm_dtypes[t].max_exp);
+
+    if (fabsf(f) > largest)
+        return; /* not asked of it */
+    CHECK(cm_want_round(g, bits) == converted(t, f), "%s: %a becomes 0x%x, want 0x%x",
+          cm_dtypes[t].name, (double)f, cm_want_round(g, bits), converted(t, f));
+}
+
+static void test_averages_are_rounded_like_all_floats(void)
+{
+    static const enum cm_dtype types[] = {CM_HALF, CM_BFLOAT16, CM_F8E4M3, CM_F8E5M2, CM_FLOAT};
+    uint64_t state = 1;
+    struct cm_gen g;
+
+    for (size_t k = 0; k < CM_LEN(types); k++) {
+        cm_gen_of(&(struct cm_data){CM_ALL_REDUCE, types[k], CM_AVG, 3, 0}, &g);
+        for (uint32_t top = 0; top < 0x7f80; top++) {
+            static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+
+            for (size_t i = 0; i < CM_LEN(low); i++)
+                rounds_like_the_conversion(types[k], &g, (top << 16 | low[i]) ^ top << 31);
+            rounds_like_the_conversion(types[k], &g, top << 16 | random_below(&state, 1 << 16));
+        }
+    }
+}
+
 static void test_thousands_of_ranks(void)
 {
     static const enum cm_dtype types[] = {CM_FLOAT, CM_F8E5M2, CM_INT8, CM_DOUBLE, CM_BFLOAT16};
@@ -313,6 +358,7 @@ int main(void)
     RUN(test_every_rank_matters);
     RUN(test_copies_are_distinct_plain_numbers);
     RUN(test_blocks_do_not_depend_on_how_they_are_cut);
+    RUN(test_averages_are_rounded_like_all_floats);
     RUN(test_thousands_of_ranks);
     return test_end();
 }

@@ -14,7 +14,7 @@ static bool thread_sanitizer(void)
     return san != NULL && strstr(san, "thread") != NULL;
 }
 
-/* All forms of forcing one algorithm. */
+/* All forms of forcing one algorithm. (By node, here with one node, they are "direct".) */
 static const struct cm_force forms[] = {
     {NULL, CM_MODE_COPY, CM_PROTO_SIMPLE, 0, 0},    {NULL, CM_MODE_COPY, CM_PROTO_LL, 0, 256},
     {NULL, CM_MODE_COPY, CM_PROTO_SIMPLE, 4, 1024}, {NULL, CM_MODE_DIRECT, CM_PROTO_SIMPLE, 0, 0},
@@ -23,7 +23,7 @@ static const struct cm_force forms[] = {
 static void test_forms(int first, int last, int procs)
 {
     for (const struct cm_algo *algo = cm_algos; algo->name != NULL; algo++) {
-        for (size_t k = 0; k < CM_LEN(forms); k++) {
+        for (size_t k = 0; !algo->by_node && k < CM_LEN(forms); k++) {
             for (int n = first; n <= last; n++) {
                 struct config cfg = {.n = n, .procs = procs < n ? procs : n, .force = forms[k]};
                 int failures;
@@ -96,20 +96,21 @@ static void test_types_and_ops(void)
 }
 
 /* One process where ThreadSanitizer watches: it does not see what another one orders. */
-static void test_interleaved_nodes(void)
+static void test_several_nodes(void)
 {
-    static const int32_t node[] = {0, 1, 0, 2, 1, 0};
-    static const char *const algos[] = {"ring", "tree", "direct"};
+    static const int32_t maps[][6] = {{0, 1, 0, 2, 1, 0}, {1, 1, 0, 0, 0, 0}};
+    static const char *const algos[] = {"ring", "tree", "direct", "hier", "hierdbl"};
 
-    for (size_t k = 0; k < CM_LEN(algos); k++) {
+    for (size_t k = 0; k < CM_LEN(maps) * CM_LEN(algos); k++) {
+        const char *algo = algos[k % CM_LEN(algos)];
         struct config cfg = {.n = 6,
                              .procs = thread_sanitizer() ? 1 : 2,
-                             .force = {.algo = algos[k], .mode = -1},
-                             .node = node};
+                             .force = {.algo = algo, .mode = -1},
+                             .node = maps[k / CM_LEN(algos)]};
 
-        CHECK(run_config(&cfg) == 0, "%s", algos[k]);
+        CHECK(run_config(&cfg) == 0, "%s map %zu", algo, k / CM_LEN(algos));
         cfg.force.mode = CM_MODE_COPY;
-        CHECK(run_config(&cfg) == 0, "%s copy", algos[k]);
+        CHECK(run_config(&cfg) == 0, "%s map %zu copy", algo, k / CM_LEN(algos));
     }
 }
 
@@ -118,7 +119,7 @@ int main(void)
     RUN(test_automatic_choice);
     RUN(test_long_messages);
     RUN(test_types_and_ops);
-    RUN(test_interleaved_nodes);
+    RUN(test_several_nodes);
     RUN(test_threads);
     RUN(test_processes);
     RUN(test_mixed);

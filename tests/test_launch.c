@@ -247,11 +247,14 @@ struct launch {
     const char *says; /* on stderr, or NULL: nothing */
 };
 
-static enum cm_status launch_arena(const struct cm_opts *o, int n, void *arg, size_t *out)
+static enum cm_status launch_arena(const struct cm_opts *o, int n, const struct cm_room *room,
+                                   void *arg, size_t *out)
 {
     const struct launch *l = arg;
 
     (void)o;
+    if (room->ranks != n || room->bytes == 0)
+        return CM_FAIL(CM_ESYS, "room: %d ranks", room->ranks);
     *out = (size_t)n * 1000;
     return l->arena == CM_OK ? CM_OK : CM_FAIL(l->arena, "no arena");
 }

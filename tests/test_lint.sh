@@ -10,7 +10,8 @@ tab="$(printf '\t')"
 
 fresh() {
     rm -rf "${tree:?}"/*
-    mkdir -p "$tree"/src/{base,kernels,transport,engine,common,collectives} "$tree"/{tests,scripts}
+    mkdir -p "$tree"/src/{base,kernels,transport,engine,common,collectives} \
+        "$tree"/{tests,bench,scripts}
     cat >"$tree/src/engine/good.c" <<'GOOD'
 /* A clean file: doors, constants, a function. */
 #include <stddef.h>
@@ -56,6 +57,19 @@ refuse() {
     fi
 }
 
+# accept NAME FILE TEXT: TEXT as FILE of a clean tree passes
+accept() {
+    local out
+    fresh
+    printf '%b' "$3" >"$tree/$2"
+    if out="$(scripts/lint.sh --rules "$tree")"; then
+        verdict "passes: $1" 1
+    else
+        echo "    $out"
+        verdict "passes: $1" 0
+    fi
+}
+
 repeat() { # repeat N TEXT
     local i
     for ((i = 0; i < $1; i++)); do
@@ -79,6 +93,21 @@ refuse foreign src/engine/a.c 1 '#include <mpi.h>\n'
 refuse foreign src/common/report.c 1 '#include <cjson/cJSON.h>\n'
 refuse foreign src/transport/shm.c 1 '#include <infiniband/verbs.h>\n'
 refuse foreign src/base/clock.c 1 '#include <cuda_runtime.h>\n'
+refuse foreign src/engine/run_cuda.c 1 '#include <cuda_runtime_api.h>\n'
+refuse foreign src/common/a.c 1 '#include <cuda_fp16.h>\n'
+refuse foreign bench/a.c 1 '#include <nccl.h>\n'
+refuse cuda src/engine/a.c 1 '#include "kernels/gpu_launch.h"\n'
+refuse cuda src/common/a.c 1 '#include "transport/p2p.h"\n'
+refuse ptx src/kernels/a.cu 1 'asm volatile("membar.sys;");\n'
+refuse ptx src/kernels/a.h 1 '    asm("exit;");\n'
+refuse dialect src/kernels/a.cu 1 '    __syncthreads();\n'
+refuse dialect src/kernels/a.cuh 1 '    int i = threadIdx.x;\n'
+refuse dialect src/kernels/a.cu 1 '    atomicAdd(p, 1);\n'
+refuse dialect src/kernels/a.cu 1 '    k<<<1, 2>>>();\n'
+accept 'a kernel and its launcher' src/kernels/a.cu '#include <cuda_runtime.h>\n
+#include "kernels/cm_device.h"\n\nint f(void)\n{\n    c.gridDim = dim3(1);\n}\n'
+accept 'the device' src/base/dev_cuda.c '#include <cuda_runtime_api.h>\n'
+accept 'a caller of launchers' src/engine/run_cuda.c '#include "kernels/gpu_launch.h"\n'
 refuse file src/base/a.c 401 "$(repeat 401 'int x;\n')"
 refuse function src/base/a.c 64 "void f(void)\n{\n$(repeat 61 '    g();\n')}\n"
 refuse parameters src/base/a.c 2 'void f(int a, int b, int c, int d, int e, int f, int g)\n{\n}\n'

@@ -75,6 +75,8 @@ static void test_values(void)
               "-n %d -T %g", r.o.run.iters, r.o.run.timeout_s);
     accepted("-G|0|-y|0|-R|0|-x|-1|-D|0|-V|16|-p|1|-z|3|-M|1|-S|1|-C|1");
     accepted("-I|1|-K|4|-n|5");
+    if (accepted("--device|3|--p2p_disable|1"))
+        CHECK(r.o.launch.device == 3 && r.o.engine.p2p_disable, "--device %d", r.o.launch.device);
     accepted("--inject|corrupt:rank=1,iter=17|--backend|host|--wire|loop");
 }
 
@@ -142,14 +144,21 @@ static const struct {
     {"--inject|stall:phase=check|-c|0", CM_EINVAL, "--inject", "check has 0"},
     {"--chunk|64K|--buffsize|128K", CM_EINVAL, "--chunk '64K'", "--buffsize '128K'"},
     {"--backend|rocm", CM_EINVAL, "--backend", "'rocm'"},
-    {"--backend|cuda", CM_EUNSUP, "--backend", "'cuda'"},
+    {"--backend|cuda", CM_EUNSUP, "--backend 'cuda'", "built without nvcc"},
     {"-J|-|--csv|-", CM_EINVAL, "-J/--output_file", "--csv"},
-    {"-G|4", CM_EINVAL, "-G/--cudagraph", "CUDA graphs"},
-    {"-y|1", CM_EINVAL, "-y/--stream_null", "CUDA"},
-    {"-R|2", CM_EINVAL, "-R/--local_register", "'2'"},
-    {"-x|0", CM_EINVAL, "-x/--cta_policy", "'0'"},
-    {"-D|1", CM_EINVAL, "-D/--device_implementation", "'1'"},
-    {"-V|32", CM_EINVAL, "-V/--device_cta_count", "'32'"},
+    {"-G|-1", CM_EINVAL, "-G/--cudagraph", "'-1'"},
+    {"-y|2", CM_EINVAL, "-y/--stream_null", "'2'"},
+    {"--oversubscribe=1", CM_EINVAL, "--oversubscribe", "'1'"},
+    {"--p2p-disable|2", CM_EINVAL, "--p2p-disable", "'2'"},
+    /* tests are linked without the CUDA backend */
+    {"-G|4", CM_EINVAL, "-G/--cudagraph '4'", "no CUDA backend"},
+    {"-y|1", CM_EINVAL, "-y/--stream_null '1'", "no CUDA backend"},
+    {"--oversubscribe", CM_EINVAL, "--oversubscribe", "no CUDA backend"},
+    {"-G|4|--backend|host", CM_EINVAL, "-G/--cudagraph '4'", "CUDA"},
+    {"-R|2", CM_EINVAL, "-R/--local_register '2'", "only 0 is accepted"},
+    {"-x|0", CM_EINVAL, "-x/--cta_policy '0'", "--channels"},
+    {"-D|1", CM_EINVAL, "-D/--device_implementation '1'", "--algo"},
+    {"-V|32", CM_EINVAL, "-V/--device_cta_count '32'", "--channels"},
 };
 
 static void test_refusals(void)

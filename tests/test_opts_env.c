@@ -43,6 +43,13 @@ static void test_environment_is_a_default(void)
     unsetenv("COLLMARK_ITERS");
     unsetenv("COLLMARK_PLAN");
     unsetenv("NCCL_DEBUG");
+    setenv("NCCL_P2P_DISABLE", "1", 1);
+    setenv("NCCL_TESTS_DEVICE", "2", 1);
+    if (accepted(""))
+        CHECK(r.o.engine.p2p_disable && r.o.launch.device == 2, "--device %d", r.o.launch.device);
+    cm_opts_free(&r.o);
+    unsetenv("NCCL_P2P_DISABLE");
+    unsetenv("NCCL_TESTS_DEVICE");
 }
 
 static void test_misspelt_names_are_refused(void)
@@ -81,8 +88,8 @@ static void test_environment_is_as_strict(void)
         {"NCCL_PROTO", "LL128"},       {"NCCL_BUFFSIZE", "-1"},
         {"NCCL_TESTS_SPLIT", "XOR 2"}, {"NCCL_TESTS_SPLIT_MASK", "0xzz"},
         {"NCCL_TESTS_MIN_BW", "fast"}, {"NCCL_TESTS_ALLTOALLV_SPREAD", "2"},
-        {"COLLMARK_CUDAGRAPH", "3"},   {"COLLMARK_MINBYTES", "8 B"},
-        {"COLLMARK_PLAN", "yes"},
+        {"COLLMARK_CTA_POLICY", "1"},  {"COLLMARK_MINBYTES", "8 B"},
+        {"COLLMARK_PLAN", "yes"},      {"NCCL_P2P_DISABLE", "yes"},
     };
 
     for (size_t i = 0; i < CM_LEN(cases); i++) {

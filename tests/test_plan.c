@@ -1,7 +1,7 @@
 /*
  * Every plan of every algorithm is proved: collectives x algorithms x modes x
- * in and out of place x ranks x roots x FIFO depths, several operations in a
- * row. CM_FULL=1 in the environment, or any argument, takes the whole grid.
+ * in and out of place x ranks x roots x node maps x FIFO depths, several
+ * operations in a row. CM_FULL=1 in the environment, or any argument, takes the whole grid.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,15 +44,30 @@ static bool build_plans(const struct grid_case *g, struct cm_plan **plans)
     return true;
 }
 
+/* The node map, if there is one: "0,0,1". */
+static const char *map_text(const struct grid_case *g, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (int r = 0; g->build.node != NULL && r < g->build.n && used < size; r++)
+        used +=
+            (size_t)snprintf(buf + used, size - used, "%s%d", r > 0 ? "," : "", g->build.node[r]);
+    return buf;
+}
+
 static void prove(const struct grid_case *g, struct cm_plan **plans)
 {
     struct cm_proof proof;
     enum cm_status st = cm_verify(plans, g->build.n, &g->verify, &proof);
+    char map[256];
 
-    CHECK(st == CM_OK && proof.ok, "%s %s %s n=%d root=%d in_place=%d depth=%d order=%d: %s",
+    CHECK(st == CM_OK && proof.ok,
+          "%s %s %s n=%d root=%d in_place=%d depth=%d order=%d nodes=%s: %s",
           cm_colls[g->build.coll].name, g->algo->name,
           g->build.mode == CM_MODE_COPY ? "copy" : "direct", g->build.n, g->build.root,
-          g->verify.in_place, g->verify.depth, g->build.order != NULL, proof.why);
+          g->verify.in_place, g->verify.depth, g->build.order != NULL,
+          map_text(g, map, sizeof(map)), proof.why);
 }
 
 /* Both placements, and in copy mode the depths. */
@@ -148,6 +163,142 @@ static void test_recdbl(void)
     prove_algo("recdbl");
 }
 
+static int local_index(const int32_t *node, int rank)
+{
+    int local = 0;
+
+    for (int r = 0; r < rank; r++)
+        local += node[r] == node[rank];
+    return local;
+}
+
+/* Between nodes data goes along the rails only: between ranks of equal local index. */
+static void check_rails(const struct grid_case *g)
+{
+    const int32_t *node = g->build.node;
+    struct cm_plan *plans[MAX_N];
+    char map[256];
+
+    if (!build_plans(g, plans))
+        return;
+    for (int r = 0; r < g->build.n; r++) {
+        for (int k = 0; k < plans[r]->noperands; k++) {
+            int peer = plans[r]->operands[k].rank;
+
+            CHECK(node[peer] == node[r] || local_index(node, peer) == local_index(node, r),
+                  "%s %s nodes=%s: rank %d with rank %d", cm_colls[g->build.coll].name,
+                  g->algo->name, map_text(g, map, sizeof(map)), r, peer);
+        }
+    }
+    free_plans(plans, g->build.n);
+}
+
+static void prove_maps(const struct cm_algo *algo, enum cm_coll coll, int n)
+{
+    /* rank r is on node (mul * r + add) / div % mod */
+    static const struct {
+        int mul, add, div, mod;
+    } maps[] = {
+        {1, 0, 64, 64},  /* one node */
+        {1, 0, 1, 64},   /* every rank alone */
+        {1, 0, 2, 64},   /* pairs, the last rank may be alone */
+        {-1, 0, 3, 64},  /* negative numbers; the first three, then one more or less */
+        {1, 63, 64, 64}, /* the first rank alone */
+        {1, 61, 64, 64}, /* three and the rest */
+        {1, 0, 1, 2},    /* 0,1,0,1 */
+        {1, 0, 1, 3},    /* 0,1,2,0,1,2 */
+        {3, 0, 2, 4},    /* 0,1,3,0,2,3,1,2 */
+    };
+    int32_t node[MAX_N];
+    struct grid_case g = {
+        .algo = algo, .build = {.coll = coll, .n = n, .node = node}, .verify = {.calls = CALLS}};
+    struct cm_plan *p = NULL;
+
+    for (size_t k = 0; k < CM_LEN(maps); k++) {
+        for (int r = 0; r < n; r++)
+            node[r] = (maps[k].mul * r + maps[k].add) / maps[k].div % maps[k].mod;
+        g.build.mode = CM_MODE_COPY;
+        g.build.root = n - 1;
+        check_rails(&g);
+        prove_roots(g);
+        g.build.mode = CM_MODE_DIRECT; /* nobody loads from another node, or stores there */
+        if (cm_one_node(node, n))
+            prove_roots(g);
+        else
+            CHECK(cm_plan_build(algo, &g.build, &p) == CM_EUNSUP && p == NULL, "%s %s map %zu n=%d",
+                  cm_colls[coll].name, algo->name, k, n);
+    }
+}
+
+static void test_node_maps(void)
+{
+    static const int quick[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 17};
+
+    for (const struct cm_algo *algo = cm_algos; algo->name != NULL; algo++) {
+        for (int coll = 0; coll < CM_NCOLLS; coll++) {
+            if (!algo->by_node || algo->build[coll] == NULL)
+                continue;
+            for (int k = 0; k < (full_grid ? 17 : (int)CM_LEN(quick)); k++)
+                prove_maps(algo, coll, full_grid ? k + 1 : quick[k]);
+        }
+    }
+}
+
+static void test_order_by_node(void)
+{
+    static const int32_t node[] = {7, 3, 7, 0, 3, 7}, want[] = {0, 2, 5, 1, 4, 3};
+    static const int32_t one[] = {4, 4};
+    int32_t order[CM_LEN(node)];
+
+    cm_order_by_node(node, CM_LEN(node), order);
+    for (size_t k = 0; k < CM_LEN(node); k++)
+        CHECK(order[k] == want[k], "position %zu: rank %d", k, (int)order[k]);
+    CHECK(cm_one_node(NULL, 3) && cm_one_node(one, 2), "one node");
+    CHECK(!cm_one_node(node, CM_LEN(node)), "three nodes");
+}
+
+/* Build, prove, and compare the traffic of the busiest rank and the steps. */
+static void check_cost(const struct grid_case *g, int num, int den, int longest)
+{
+    struct cm_verify_args v = {.depth = 2, .calls = 1};
+    struct cm_plan *plans[MAX_N];
+    struct cm_proof proof;
+
+    if (!build_plans(g, plans))
+        return;
+    CHECK(cm_verify(plans, g->build.n, &v, &proof) == CM_OK && proof.ok, "%s", proof.why);
+    CHECK(proof.bytes_num * (uint64_t)den == proof.bytes_den * (uint64_t)num &&
+              proof.longest == longest,
+          "%s %s mode %d: %llu/%llu of the vector, longest %d", g->algo->name,
+          cm_colls[g->build.coll].name, (int)g->build.mode, (unsigned long long)proof.bytes_num,
+          (unsigned long long)proof.bytes_den, proof.longest);
+    free_plans(plans, g->build.n);
+}
+
+/* Two nodes of four ranks, then 3 + 5: against the closed forms in the builders' comments. */
+static void test_costs_on_nodes(void)
+{
+    static const int32_t even[] = {0, 0, 0, 0, 1, 1, 1, 1}, uneven[] = {0, 0, 0, 1, 1, 1, 1, 1};
+    static const struct {
+        const char *algo;
+        enum cm_coll coll;
+        const int32_t *node;
+        int num, den, longest;
+    } cases[] = {
+        {"hier", CM_ALL_REDUCE, even, 14, 8, 15},   {"hier", CM_ALL_GATHER, even, 7, 8, 8},
+        {"hier", CM_REDUCE_SCATTER, even, 7, 8, 8}, {"hier", CM_BROADCAST, even, 7, 4, 4},
+        {"hier", CM_REDUCE, even, 1, 1, 7},         {"hier", CM_ALLTOALL, even, 10, 8, 18},
+        {"hierdbl", CM_ALL_REDUCE, even, 7, 4, 8},  {"hier", CM_ALL_REDUCE, uneven, 7, 3, 12},
+    };
+
+    for (size_t k = 0; k < CM_LEN(cases); k++) {
+        struct grid_case g = {.algo = cm_algo_find(cases[k].algo),
+                              .build = {.coll = cases[k].coll, .n = 8, .node = cases[k].node}};
+
+        check_cost(&g, cases[k].num, cases[k].den, cases[k].longest);
+    }
+}
+
 /* Traffic of the busiest rank and steps, against the closed forms. */
 static void test_costs(void)
 {
@@ -178,20 +329,8 @@ static void test_costs(void)
         struct grid_case g = {
             .algo = cm_algo_find(cases[k].algo),
             .build = {.coll = cases[k].coll, .mode = cases[k].mode, .n = cases[k].n}};
-        struct cm_verify_args v = {.depth = 2, .calls = 1};
-        struct cm_plan *plans[MAX_N];
-        struct cm_proof proof;
 
-        if (!build_plans(&g, plans))
-            continue;
-        CHECK(cm_verify(plans, g.build.n, &v, &proof) == CM_OK && proof.ok, "%s", proof.why);
-        CHECK(proof.bytes_num * (uint64_t)cases[k].den ==
-                      proof.bytes_den * (uint64_t)cases[k].num &&
-                  proof.longest == cases[k].longest,
-              "%s %s mode %d: %llu/%llu of the vector, longest %d", cases[k].algo,
-              cm_colls[cases[k].coll].name, (int)cases[k].mode, (unsigned long long)proof.bytes_num,
-              (unsigned long long)proof.bytes_den, proof.longest);
-        free_plans(plans, g.build.n);
+        check_cost(&g, cases[k].num, cases[k].den, cases[k].longest);
     }
 }
 
@@ -246,10 +385,13 @@ int main(int argc, char **argv)
     RUN(test_names);
     RUN(test_text);
     RUN(test_costs);
+    RUN(test_costs_on_nodes);
+    RUN(test_order_by_node);
     RUN(test_direct);
     RUN(test_oneshot);
     RUN(test_ring);
     RUN(test_tree);
     RUN(test_recdbl);
+    RUN(test_node_maps);
     return test_end();
 }

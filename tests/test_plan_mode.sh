@@ -4,16 +4,16 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-algos=(ring tree direct oneshot recdbl)
+algos=(ring tree direct oneshot recdbl hier)
 # mode and protocol: the protocol is that of the slots, so direct has one form.
 forms=("copy simple" "copy ll" "direct simple")
 
 # forms_of DRIVER: the algorithms it must have at least
 forms_of() {
     case $1 in
-    all_reduce) echo ring tree direct oneshot recdbl ;;
-    reduce | broadcast) echo ring tree direct ;;
-    all_gather | reduce_scatter) echo ring direct ;;
+    all_reduce) echo ring tree direct oneshot recdbl hier ;;
+    reduce | broadcast) echo ring tree direct hier ;;
+    all_gather | reduce_scatter) echo ring direct hier ;;
     hypercube) echo recdbl ;;
     *) echo direct ;;
     esac
@@ -52,6 +52,26 @@ for driver in "${ALL_DRIVERS[@]}"; do
                 fi
             done
         done
+    done
+done
+
+for driver in all_reduce all_gather reduce_scatter broadcast reduce alltoall; do
+    for algo in hier hierdbl; do
+        [[ $algo == hier || $driver == all_reduce ]] || continue
+        begin "$driver $algo on several nodes"
+        for map in 0,0,0,1,1,1 0,0,1,1,1,1,1 1,0,1,2,0; do
+            commas=${map//[0-9]/}
+            ranks=$((${#commas} + 1))
+            run 20 "$(program "$driver")" -g "$ranks" --node-map "$map" --algo "$algo" --plan
+            want_exit 0
+            want_equal "$(grep -c 'proof OK' "$OUT")" 1 "proofs: copy mode only"
+            run 30 "$(program "$driver")" -g "$ranks" --node-map "$map" --algo "$algo" \
+                -b 320 -e 41111 -i 13597 -n 2
+            want_right rows=4
+        done
+        run 20 "$(program "$driver")" -g 3 --node-map 0,0,1 --algo "$algo" --mode direct -b 1K
+        want_exit 77
+        want_match "$ERR" "$algo has no form in direct mode on several nodes"
     done
 done
 

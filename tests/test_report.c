@@ -156,6 +156,49 @@ static void test_one_rank_says_so(void)
     expect(line_at(job.out.text, "# Avg bus", 0, l, sizeof(l)), "# Avg bus bandwidth    : N/A ");
 }
 
+static void test_gpus_in_the_header(void)
+{
+    static const char *const options[] = {"-M", "1", NULL};
+    struct cm_row row = row_of(4096, 8);
+    char l[512];
+
+    job_make(&job, RANKS, 1, options);
+    job_on_gpus(&job, RANKS);
+    job.o.run.graph = 5; /* the option is refused where nothing can capture */
+    CHECK(job_open(&job) == CM_OK, "open failed");
+    row.memory = (struct cm_memory){.init = 300 << 20, .buffers = 96 << 20, .peak = 500 << 20};
+    cm_report_row(job.rep, &row);
+    row.memory.peak = 499 << 20;
+    cm_report_row(job.rep, &row);
+    CHECK(job_close(&job, &fine) == CM_OK, "close failed");
+    CHECK(strstr(line_at(job.out.text, "# collmark", 0, l, sizeof(l)),
+                 " backend=cuda wire=p2p+ipc") != NULL,
+          "'%s'", l);
+    CHECK(strstr(job.out.text, " graph: 5 unalign: 0\n") != NULL, "no count of graphs");
+    expect(line_at(job.out.text, "# Kernels", 0, l, sizeof(l)),
+           "# Kernels: CUDA  clock: CUDA events");
+    expect(line_at(job.out.text, "# CUDA:", 0, l, sizeof(l)), "# CUDA: driver 13.2, runtime 13.0");
+    expect(line_at(job.out.text, "# CUDA:", 1, l, sizeof(l)),
+           "# Note: 4 ranks share 2 GPUs (--oversubscribe)");
+    expect(line_at(job.out.text, "#  Rank  3", 0, l, sizeof(l)),
+           "#  Rank  3 Group  0 Pid   4242 on      alpha device  3 [0000:1c:00] NVIDIA H200");
+    expect(line_at(job.out.text, "# GPU memory", 0, l, sizeof(l)),
+           "# GPU memory usage     : 300M initialization | 96M of buffers | 500M peak of a GPU");
+}
+
+static void test_host_for_want_of_gpus(void)
+{
+    static const char *const none[] = {NULL};
+    char l[512];
+
+    job_make(&job, RANKS, 1, none);
+    job.rank.no_gpu = "no CUDA driver";
+    CHECK(job_open(&job) == CM_OK && job_close(&job, &fine) == CM_OK, "report failed");
+    CHECK(strstr(job.out.text, " backend=host wire=loop\n") != NULL, "no backend");
+    expect(line_at(job.out.text, "# Note: backend", 0, l, sizeof(l)),
+           "# Note: backend host (no usable GPU: no CUDA driver)");
+}
+
 static void test_many_ranks_share_a_line(void)
 {
     static const char *const none[] = {NULL};
@@ -208,6 +251,8 @@ int main(void)
     RUN(test_extra_columns);
     RUN(test_footer);
     RUN(test_one_rank_says_so);
+    RUN(test_gpus_in_the_header);
+    RUN(test_host_for_want_of_gpus);
     RUN(test_many_ranks_share_a_line);
     RUN(test_groups_follow);
     return test_end();

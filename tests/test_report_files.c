@@ -150,6 +150,33 @@ static void test_json_replaces_the_table(void)
     check_json(path, NULL);
 }
 
+static void test_json_of_gpus(void)
+{
+    char path[PATH_BYTES];
+    const char *options[] = {"-M", "1", "-J", path_in("gpu.json", path), NULL};
+    struct cm_row row = row_of(4096, 8);
+
+    static const char *const claims[] = {
+        "d['machine']['backend'] == 'cuda' and d['machine']['clock'] == 'CUDA events'",
+        "(d['machine']['cuda_driver'], d['machine']['cuda_runtime']) == ('13.2', '13.0')",
+        "d['machine']['shared_gpus'] is True and d['machine']['no_gpu'] is None",
+        "d['machine']['gpu_memory'] == {'initialization': 1, 'buffers': 2, 'peak': 5 << 30}",
+        "d['devices'][3]['bus_id'] == '0000:1c:00.0'",
+        "d['devices'][3]['device_info'] == 'NVIDIA H200'",
+        NULL,
+    };
+
+    if (no_python())
+        return;
+    job_make(&job, RANKS, 1, options);
+    job_on_gpus(&job, RANKS);
+    CHECK(job_open(&job) == CM_OK, "open failed");
+    row.memory = (struct cm_memory){.init = 1, .buffers = 2, .peak = (uint64_t)5 << 30};
+    cm_report_row(job.rep, &row);
+    CHECK(job_close(&job, &fine) == CM_OK, "close failed");
+    check_json(path, claims);
+}
+
 static int columns_of(const char *line)
 {
     bool quoted = false;
@@ -339,6 +366,7 @@ int main(void)
         return 1;
     RUN(test_json_document);
     RUN(test_json_replaces_the_table);
+    RUN(test_json_of_gpus);
     RUN(test_csv_lines);
     RUN(test_bad_paths_are_refused);
     RUN(test_files_are_replaced_whole);

@@ -42,11 +42,28 @@ static bool uses_port(const struct cm_plan *p, const struct cm_fold *f)
     return false;
 }
 
+/* A step of hierdbl between nodes: reads OUT and the port of whom the fold before has sent to. */
+static bool doubles(const struct cm_plan *p, const struct cm_fold *f)
+{
+    bool out = false, exchange = false;
+
+    for (int k = 0; f > p->folds && k < f->nfrom; k++) {
+        const struct cm_operand *o = operand_at(p, f, k);
+
+        out |= o->space == CM_OUT;
+        for (int i = 0; o->space == CM_PORT && i < f[-1].nto; i++)
+            exchange |= p->operands[f[-1].to + i].rank == o->rank;
+    }
+    return out && exchange;
+}
+
 /* Does only this rank compute the fold, so that its order is everybody's order? */
 static bool reduces_alone(const struct cm_plan *p, const struct cm_fold *f)
 {
     int peer = p->operands[f->from].rank;
 
+    if (strcmp(p->algo, "hierdbl") == 0)
+        return !doubles(p, f);
     if (strcmp(p->algo, "recdbl") == 0) /* the odd rank of a pair takes in the idle one's input */
         return p->rank % 2 == 1 && peer == p->rank - 1 && (p->n & (p->n - 1)) != 0;
     return strcmp(p->algo, "oneshot") != 0;
@@ -144,6 +161,33 @@ static void break_algo(const char *name)
             break_subject(&s);
         }
     }
+}
+
+/* Several nodes: even, uneven with two rounds of blocks, interleaved with one rank alone. */
+static void break_on_nodes(const char *name)
+{
+    static const int32_t maps[][MAX_N] = {
+        {0, 0, 1, 1}, {0, 0, 0, 1, 1}, {0, 1, 0, 1, 2}, {0, 1, 2}, {0, 1, 1, 0, 1, 2, 2}};
+    static const int sizes[CM_LEN(maps)] = {4, 5, 5, 3, 7};
+    struct subject s = {.algo = cm_algo_find(name)};
+
+    for (int coll = 0; coll < CM_NCOLLS; coll++) {
+        for (size_t k = 0; s.algo->build[coll] != NULL && k < CM_LEN(maps); k++) {
+            s.build = (struct cm_build_args){
+                .coll = coll, .n = sizes[k], .root = cm_colls[coll].rooted, .node = maps[k]};
+            break_subject(&s);
+        }
+    }
+}
+
+static void test_hier(void)
+{
+    break_on_nodes("hier");
+}
+
+static void test_hierdbl(void)
+{
+    break_on_nodes("hierdbl");
 }
 
 static void test_direct(void)
@@ -292,6 +336,8 @@ int main(void)
     RUN(test_ring);
     RUN(test_tree);
     RUN(test_recdbl);
+    RUN(test_hier);
+    RUN(test_hierdbl);
     RUN(test_every_kind_was_refused);
     return test_end();
 }

@@ -39,6 +39,8 @@ struct cm_gpu_info {
     bool cooperative; /* cooperative launches work */
 };
 CM_MUST_CHECK enum cm_status cm_gpu_info(int index, struct cm_gpu_info *out);
+/* Could kernels of device `index` address memory of device `other`? Opens nothing. */
+bool cm_gpu_reaches(int index, int other);
 
 /* An open device with one stream. Several threads may use it at once, each after cm_gpu_use(). */
 struct cm_gpu;
@@ -59,19 +61,21 @@ CM_MUST_CHECK enum cm_status cm_gpu_alloc(struct cm_gpu *g, size_t bytes, void *
 void cm_gpu_free(struct cm_gpu *g, void *p);
 CM_MUST_CHECK enum cm_status cm_gpu_memory(struct cm_gpu *g, size_t *free_bytes, size_t *total);
 
-/* Pin host memory (page multiples) for all devices of the process; CM_OK if it is pinned already. */
+/* Pin host memory (whole pages) for all devices of the process; CM_OK if it is pinned already. */
 CM_MUST_CHECK enum cm_status cm_gpu_pin(void *host, size_t bytes);
 void cm_gpu_unpin(void *host);
 /* The address under which the device reaches pinned host memory. */
 CM_MUST_CHECK enum cm_status cm_gpu_pinned(struct cm_gpu *g, void *host, void **device);
 
 /* Copy to and from the device in stream order; block until done. */
-CM_MUST_CHECK enum cm_status cm_gpu_put(struct cm_gpu *g, void *dst, const void *host, size_t bytes);
-CM_MUST_CHECK enum cm_status cm_gpu_get(struct cm_gpu *g, void *host, const void *src, size_t bytes);
+CM_MUST_CHECK enum cm_status cm_gpu_put(struct cm_gpu *g, void *dst, const void *host,
+                                        size_t bytes);
+CM_MUST_CHECK enum cm_status cm_gpu_get(struct cm_gpu *g, void *host, const void *src,
+                                        size_t bytes);
 
 /* ---- peers ---- */
 
-/* Can kernels of this device address memory of device `index`? If so, it is enabled. Itself: yes. */
+/* Can kernels of this device address memory of device `index`? Then it is enabled. Itself: yes. */
 CM_MUST_CHECK enum cm_status cm_gpu_peer(struct cm_gpu *g, int index, bool *ok);
 
 /* A handle by which another process of this machine maps an allocation of cm_gpu_alloc(). */
@@ -96,13 +100,15 @@ struct cm_gpu_event;
 CM_MUST_CHECK enum cm_status cm_gpu_event_new(struct cm_gpu *g, struct cm_gpu_event **out);
 void cm_gpu_event_free(struct cm_gpu_event *e); /* NULL is fine */
 CM_MUST_CHECK enum cm_status cm_gpu_event_record(struct cm_gpu *g, struct cm_gpu_event *e);
+/* Is the event, recorded before, completed? Never blocks. */
+CM_MUST_CHECK enum cm_status cm_gpu_event_done(const struct cm_gpu_event *e, bool *done);
 /* Time between two recorded and completed events; CUDA's resolution is about 0.5 us. */
 CM_MUST_CHECK enum cm_status cm_gpu_event_ns(const struct cm_gpu_event *a,
                                              const struct cm_gpu_event *b, int64_t *ns);
 
 /* ---- graphs ---- */
 
-/* Between begin and end, what this thread enqueues on the stream becomes a graph instead of running. */
+/* Between begin and end, what is enqueued on the stream becomes a graph instead of running. */
 struct cm_gpu_graph;
 CM_MUST_CHECK enum cm_status cm_gpu_capture_begin(struct cm_gpu *g);
 /* Instantiated and uploaded. Must also be called after a failure between the two. */

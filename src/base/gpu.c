@@ -20,13 +20,14 @@ static bool valid(const struct cm_gpu_area *a)
     return a->n >= 1 && a->n <= CM_GPU_RANKS && a->channels >= 1 && a->channels <= CM_GPU_BLOCKS &&
            a->depth >= 1 && a->depth <= 64 && (a->depth & (a->depth - 1)) == 0 &&
            a->slot_bytes >= 128 && a->slot_bytes % 128 == 0 && a->inbox_bytes >= 128 &&
-           a->inbox_bytes % 128 == 0 && a->arena_bytes % PART_ALIGN == 0 && a->ll_mask >= 15 &&
+           a->inbox_bytes % 128 == 0 && a->arena_bytes % PART_ALIGN == 0 &&
+           a->ll_mask >> 1 > a->depth && a->ll_mask >= 15 &&
            (a->ll_mask & ((uint64_t)a->ll_mask + 1)) == 0;
 }
 
 enum cm_status cm_gpu_area_fill(struct cm_gpu_area *a)
 {
-    uint64_t pairs = (uint64_t)a->n * a->channels;
+    uint64_t ports = (uint64_t)a->n * a->channels * CM_GPU_PROTOS;
     bool fits;
 
     if (!valid(a))
@@ -35,10 +36,10 @@ enum cm_status cm_gpu_area_fill(struct cm_gpu_area *a)
     a->bytes = sizeof(struct cm_gpu_state);
     a->slot_stride = a->slot_bytes + CM_GPU_LINE; /* the head, and the payload on a line's start */
     fits = place(a, (uint64_t)a->n * CM_GPU_BLOCKS, sizeof(struct cm_gpu_line), &a->lines_at) &&
-           place(a, pairs, sizeof(struct cm_gpu_word), &a->tails_at) &&
-           place(a, pairs, sizeof(struct cm_gpu_word), &a->heads_at) &&
-           place(a, pairs, sizeof(struct cm_gpu_count), &a->counts_at) &&
-           place(a, pairs * a->depth, a->slot_stride, &a->slots_at) &&
+           place(a, ports, sizeof(struct cm_gpu_word), &a->tails_at) &&
+           place(a, ports, sizeof(struct cm_gpu_word), &a->heads_at) &&
+           place(a, ports, sizeof(struct cm_gpu_count), &a->counts_at) &&
+           place(a, ports * a->depth, a->slot_stride, &a->slots_at) &&
            place(a, 4 * (uint64_t)a->n, a->inbox_bytes, &a->inbox_at) &&
            place(a, 1, a->arena_bytes, &a->arena_at);
     if (!fits)

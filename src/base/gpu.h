@@ -25,6 +25,8 @@ enum {
     CM_GPU_RANKS = 72,   /* ranks of a communicator on GPUs of one node */
     CM_GPU_BLOCKS = 128, /* thread blocks of a rank in one operation */
     CM_GPU_GANG = 16,    /* ranks in one launch */
+    CM_GPU_PROTOS = 2,   /* a channel has a port of protocol simple and one of LL: payload of the
+                            one must never be read as flags of the other */
     CM_GPU_LINE = 128,
     CM_GPU_SLOT_HEAD = 16, /* bytes before a slot's payload: signature, reserved */
     CM_GPU_POLLS = 2048    /* polls between two looks at the abort word */
@@ -65,13 +67,13 @@ struct cm_gpu_area {
     uint64_t slot_bytes;         /* payload of a slot (LL: half of it), multiple of 128 */
     uint64_t inbox_bytes;        /* payload of an LL inbox per peer, multiple of 128 */
     uint64_t arena_bytes;        /* multiple of 4096 */
-    /* filled */
+    /* filled; ports = CM_GPU_PROTOS x channels, those of LL behind the simple ones */
     uint64_t slot_stride; /* bytes from slot to slot */
     uint64_t lines_at;    /* [n][CM_GPU_BLOCKS] cm_gpu_line: of block b of rank r */
-    uint64_t tails_at;    /* [n][channels] cm_gpu_word: of the port from r to me */
-    uint64_t heads_at;    /* [n][channels] cm_gpu_word: of the port from me to r */
-    uint64_t counts_at;   /* [n][channels] cm_gpu_count: device area only */
-    uint64_t slots_at;    /* [n][channels][depth] slots of the ports from r to me */
+    uint64_t tails_at;    /* [n][ports] cm_gpu_word: of the port from r to me */
+    uint64_t heads_at;    /* [n][ports] cm_gpu_word: of the port from me to r */
+    uint64_t counts_at;   /* [n][ports] cm_gpu_count: device area only */
+    uint64_t slots_at;    /* [n][ports][depth] slots of the ports from r to me */
     uint64_t inbox_at;    /* [2][n] LL lines of 2 * inbox_bytes, by parity of the LL epoch */
     uint64_t arena_at;
     uint64_t sync_bytes; /* all but the arena: size of a far area */
@@ -87,16 +89,19 @@ struct cm_gpu_peer {
 
 /* Progress of a waiting block, for the report of a time-out; in pinned host memory. */
 struct cm_gpu_hint {
-    uint32_t beats; /* grows while a block of the rank waits */
-    int32_t peer;   /* rank it waits for */
+    uint32_t beats;    /* grows while a block of the rank waits */
+    uint32_t peer;     /* rank it waits for */
+    uint32_t stranger; /* 0, or 1 + a rank that runs another operation */
+    uint32_t reserved;
 };
 
 /* Start of a rank's device area. Written by the host before the first launch, then by its kernels. */
 struct cm_gpu_state {
     uint64_t magic;
-    uint32_t rank, reserved;
-    uint64_t abort; /* address of a uint32_t in pinned host memory: not 0 ends all waits */
-    uint64_t hint;  /* address of this rank's struct cm_gpu_hint */
+    uint32_t rank;
+    uint32_t stopped; /* not 0: the job was aborted; launches still queued leave at once */
+    uint64_t abort;   /* address of a uint32_t in pinned host memory: not 0 ends all waits */
+    uint64_t hint;    /* address of this rank's struct cm_gpu_hint */
     struct cm_gpu_area area;
     struct cm_gpu_peer peers[CM_GPU_RANKS];
     /* operations done, LL inbox epochs done; entry b is block b's, kept equal for all blocks */
@@ -116,7 +121,7 @@ struct cm_gpu_wait {
     int32_t rank;
     uint32_t line;  /* worker of that rank */
     uint32_t phase; /* > 0 */
-    uint32_t reserved;
+    uint32_t learn; /* 1: the line also tells where that rank's buffers are */
 };
 
 enum { CM_GPU_POST = 1, CM_GPU_DIVIDE = 2, CM_GPU_DONE_FIRST = 4 };
@@ -124,7 +129,8 @@ struct cm_gpu_fold {
     uint32_t from, nfrom, to, nto, wait, nwait; /* ranges of the plan's pools; to == from + nfrom */
     uint32_t flags;
     uint32_t reserved;
-    uint64_t len; /* elements, over all passes and repetitions */
+    uint64_t len;  /* elements, over all passes and repetitions */
+    uint64_t each; /* of one repetition: [rep * each, ...), cut at len (cm_share_each) */
 };
 
 struct cm_gpu_worker {
@@ -136,7 +142,10 @@ struct cm_gpu_worker {
 struct cm_gpu_plan {
     uint64_t folds, operands, waits; /* addresses of arrays */
     uint64_t cap, npasses;           /* elements of a slot; passes over the folds */
+    uint64_t scratch_step;           /* bytes from one block's part of SCRATCH to the next one's */
     uint32_t nworkers, reps;
+    uint32_t ports; /* some operand is a port */
+    uint32_t reserved;
     struct cm_gpu_worker workers[16]; /* CM_MAX_WORKERS */
 };
 
@@ -158,7 +167,7 @@ struct cm_gpu_rank {
     uint64_t plan;    /* struct cm_gpu_plan */
     int32_t send_to, recv_from;
     uint64_t bytes, send_step, recv_step;
-    uint64_t from_at, to_at, len;
+    uint64_t from_at, to_at, len, each; /* each: elements of one block's share */
     int32_t from, nfrom, to, nto;
 };
 
@@ -172,11 +181,11 @@ struct cm_gpu_args {
     uint32_t n;       /* ranks of the communicator */
     uint32_t reduces; /* SHOT: reduce, else concatenate */
     uint64_t sig;
-    int32_t divisor;       /* avg: n, else 1 */
-    uint32_t is_signed;    /* integers: how to divide */
-    uint32_t premul;       /* mulsum: IN of odd ranks counts twice */
+    int32_t divisor;    /* avg: n, else 1 */
+    uint32_t is_signed; /* integers: how to divide */
+    uint32_t premul;    /* mulsum: IN of odd ranks counts twice */
     uint32_t reserved;
-    uint64_t flip;         /* min, max: bits turned before and after taking the maximum */
+    uint64_t flip; /* min, max: bits turned before and after taking the maximum */
     struct cm_gpu_rank rank[CM_GPU_GANG];
 };
 
@@ -185,7 +194,7 @@ struct cm_gpu_args {
 
 _Static_assert(sizeof(struct cm_gpu_line) == CM_GPU_LINE, "one line");
 _Static_assert(sizeof(struct cm_gpu_word) == CM_GPU_LINE, "one line");
-_Static_assert(sizeof(struct cm_gpu_fold) == 40, "read by kernels");
+_Static_assert(sizeof(struct cm_gpu_fold) == 48, "read by kernels");
 _Static_assert(sizeof(struct cm_gpu_operand) == 16, "read by kernels");
 _Static_assert(sizeof(struct cm_gpu_args) <= 4096, "limit of kernel parameters");
 

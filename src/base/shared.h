@@ -21,10 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/gpu.h"
 #include "base/plan.h"
 
 enum {
     CM_LINE = 128,
+    CM_PAGE = 4096,
     CM_LL_DEPTH = 8,      /* LL slots of a rank */
     CM_LL_BYTES = 8192,   /* payload of one LL slot */
     CM_LL_INLINE = 48,    /* payload that fits beside the flag */
@@ -97,6 +99,7 @@ struct cm_rank_shared {
     struct cm_ll_slot ll[CM_LL_DEPTH];
     struct cm_diag diag;
     struct cm_team_slot team;
+    alignas(CM_PAGE) struct cm_gpu_hint hint; /* written by the rank's kernels: pinned by itself */
 };
 
 /* Abort: the first rank that fails wins the word; all waits look at it. */
@@ -106,8 +109,8 @@ struct cm_abort {
 };
 
 struct cm_shared {
-    struct cm_abort abort;
-    uint64_t bytes; /* of the whole segment */
+    struct cm_abort abort; /* the first page of the segment: kernels look at it */
+    uint64_t bytes;        /* of the whole segment */
     uint32_t nranks;
     unsigned char token[16]; /* the job's random token; a mapper compares it */
 };

@@ -38,6 +38,10 @@ enum cm_exit {
     CM_EXIT_UNSUPPORTED = 77
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Short text of a status ("out of memory"). Never NULL. */
 const char *cm_status_text(enum cm_status st);
 
@@ -69,5 +73,9 @@ enum cm_status cm_fail(enum cm_status st, const char *fmt, ...) CM_PRINTF(2, 3);
 /* CM_OK if `ok`; else log "<what>: <strerror(errno)>" and return CM_ESYS (ENOMEM: CM_ENOMEM). */
 #define CM_SYS(ok, what) ((ok) ? CM_OK : cm_fail_errno(what))
 enum cm_status cm_fail_errno(const char *what);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

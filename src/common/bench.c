@@ -17,6 +17,7 @@
 #include "common/launch_env.h"
 #include "common/plan_mode.h"
 #include "common/rows.h"
+#include "common/topo_mode.h"
 #include "common/watchdog.h"
 #include "engine/algo.h"
 
@@ -57,14 +58,15 @@ static enum cm_status check_traffic(const struct bench_run *run, const struct cm
                    cm_format_size(most, need), cm_format_size(o->sweep.max_bytes, have));
 }
 
-static enum cm_status arena_bytes(const struct cm_opts *o, int n, void *arg, size_t *out)
+static enum cm_status arena_bytes(const struct cm_opts *o, int n, const struct cm_room *room,
+                                  void *arg, size_t *out)
 {
     const struct bench_run *run = arg;
     enum cm_status st = CM_OK;
 
     if (run->traffic.dim > 0)
         st = check_traffic(run, o, n);
-    return st == CM_OK ? cm_buffers_fit(o, n, cm_memory_available(), out) : st;
+    return st == CM_OK ? cm_buffers_fit(o, n, room, out) : st;
 }
 
 /* Why to stop before the next row; the same on all ranks. */
@@ -133,14 +135,19 @@ static enum cm_status run_rows(const struct bench_run *run, struct cm_rank *r,
     return st;
 }
 
+/* Do all ranks run to their end? */
+static bool is_orderly(enum cm_status st)
+{
+    return st == CM_OK || st == CM_EDATA || st == CM_ETRUNC;
+}
+
 /* Rank 0 closes the report, whatever happened; all learn whether the threshold was missed. */
 static enum cm_status finish(struct bench_run *run, struct cm_rank *r, struct cm_report *report,
                              const struct cm_summary *s)
 {
-    bool below = false, any = false, orderly;
+    bool below = false, any = false, orderly = is_orderly(s->status);
     enum cm_status st = CM_OK;
 
-    orderly = s->status == CM_OK || s->status == CM_EDATA || s->status == CM_ETRUNC;
     if (report != NULL) {
         cm_watchdog_last_words(r->watchdog, NULL, NULL);
         below = orderly && cm_report_below(report);
@@ -172,6 +179,31 @@ static void tell_rounding(const struct cm_rank *r, const struct cm_traffic *traf
                o->matrix_file, entries, r->group_n * r->group_n, lost);
 }
 
+/* World rank 0. rows NULL: they could not be opened, which the report tells. */
+static enum cm_status open_report(const struct bench_run *run, struct cm_rank *r,
+                                  struct cm_rows *rows, struct cm_report **out)
+{
+    enum cm_status st = cm_report_open(run->bench, r, run->argc, run->argv, out);
+
+    if (st != CM_OK)
+        return st;
+    cm_watchdog_last_words(r->watchdog, abandon, *out);
+    if (run->traffic.dim > 0)
+        tell_rounding(r, &run->traffic);
+    if (rows != NULL)
+        cm_rows_report(rows, *out);
+    return CM_OK;
+}
+
+/* After a failure nobody is waited for, and what runs on a GPU must end before its memory goes. */
+static enum cm_status leave(struct cm_rank *r, struct cm_rows *rows, enum cm_status st)
+{
+    if (!is_orderly(st))
+        cm_abort_raise(r->waiter.abort, st, r->rank);
+    cm_rows_close(rows, is_orderly(st));
+    return st;
+}
+
 static enum cm_status rank_body(struct cm_rank *r, void *arg)
 {
     struct bench_run *run = arg;
@@ -181,15 +213,14 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
     struct cm_rows *rows = NULL;
     enum stop stop = GO_ON;
 
+    /* First the rows: what connects the ranks is told in the report's first line. */
+    sum.status = cm_rows_open(run->bench, r, traffic, &rows);
     if (r->rank == 0) {
-        sum.status = cm_report_open(run->bench, r, run->argc, run->argv, &report);
-        if (sum.status != CM_OK)
-            return sum.status;
-        cm_watchdog_last_words(r->watchdog, abandon, report);
-        if (traffic != NULL)
-            tell_rounding(r, traffic);
+        enum cm_status st = open_report(run, r, rows, &report);
+
+        if (st != CM_OK)
+            return leave(r, rows, sum.status != CM_OK ? sum.status : st);
     }
-    sum.status = cm_rows_open(run->bench, r, report, traffic, &rows);
     if (sum.status == CM_OK)
         sum.status = run_rows(run, r, report, rows, &stop);
     if (rows != NULL) {
@@ -202,9 +233,7 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
         sum.status = CM_EDATA;
     else if (sum.status == CM_OK && sum.truncated)
         sum.status = CM_ETRUNC;
-    sum.status = finish(run, r, report, &sum);
-    cm_rows_close(rows);
-    return sum.status;
+    return leave(r, rows, finish(run, r, report, &sum));
 }
 
 /* " (from NCCL_ALGO)", or nothing if the command line says so. */
@@ -274,6 +303,17 @@ static enum cm_exit launch(struct bench_run *run, const struct cm_opts *o)
     return code == CM_EXIT_OK && atomic_load(&run->below) ? CM_EXIT_BELOW : code;
 }
 
+/* --topo and --plan: what is shown instead of a run. */
+static bool only_shows(const struct cm_opts *o)
+{
+    return o->report.topo != NULL || o->report.plan;
+}
+
+static enum cm_status show(const struct cm_bench *b, const struct cm_opts *o)
+{
+    return o->report.topo != NULL ? cm_topo_mode(o->report.topo) : cm_plan_mode(b, o);
+}
+
 int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
 {
     struct bench_run run = {.bench = b, .argc = argc, .argv = argv};
@@ -284,10 +324,10 @@ int cm_bench_main(const struct cm_bench *b, int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a reader who left is a failed write, and files are completed */
     signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
     code = cm_status_exit(prepare(b, argc, argv, &o, &what, &run.traffic));
-    if (code == CM_EXIT_OK && what == CM_PARSED_RUN && !o.report.plan)
+    if (code == CM_EXIT_OK && what == CM_PARSED_RUN && !only_shows(&o))
         code = launch(&run, &o);
     else if (code == CM_EXIT_OK && what == CM_PARSED_RUN && cm_env_speaks())
-        code = cm_status_exit(cm_plan_mode(b, &o));
+        code = cm_status_exit(show(b, &o));
     cm_traffic_free(&run.traffic);
     cm_opts_free(&o);
     return (int)code;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/units.h"
+#include "common/backend.h"
 #include "common/check.h"
 #include "engine/comm.h"
 
@@ -48,45 +49,47 @@ size_t cm_buffers_bytes(const struct cm_opts *o, size_t max_bytes, int n)
     return plus(plus(each, each), scratch);
 }
 
-static size_t all_ranks(const struct cm_opts *o, size_t max_bytes, int n)
+/* Of the ranks that share the room. */
+static size_t all_ranks(const struct cm_opts *o, size_t max_bytes, int n, const struct cm_room *r)
 {
     size_t all;
 
-    if (__builtin_mul_overflow(cm_buffers_bytes(o, max_bytes, n), (size_t)n, &all))
+    if (__builtin_mul_overflow(cm_buffers_bytes(o, max_bytes, n), (size_t)r->ranks, &all))
         return SIZE_MAX;
     return all;
 }
 
 /* Largest power of two that fits as -e; 0: none. */
-static size_t largest_fit(const struct cm_opts *o, int n, size_t available)
+static size_t largest_fit(const struct cm_opts *o, int n, const struct cm_room *r)
 {
     size_t fit = 0;
 
-    for (size_t e = 1; e <= SIZE_MAX / 4 && all_ranks(o, e, n) <= available; e *= 2)
+    for (size_t e = 1; e <= SIZE_MAX / 4 && all_ranks(o, e, n, r) <= r->bytes; e *= 2)
         fit = e;
     return fit;
 }
 
-enum cm_status cm_buffers_fit(const struct cm_opts *o, int n, size_t available, size_t *arena_bytes)
+enum cm_status cm_buffers_fit(const struct cm_opts *o, int n, const struct cm_room *room,
+                              size_t *arena_bytes)
 {
-    size_t needed = all_ranks(o, o->sweep.max_bytes, n), fit;
+    size_t needed = all_ranks(o, o->sweep.max_bytes, n, room), fit;
+    const char *more = needed == SIZE_MAX ? "more than " : "",
+               *ranks = room->ranks == 1 ? " needs" : "s need";
     char need[32], have[32], best[32];
 
-    if (needed <= available) {
+    if (needed <= room->bytes) {
         *arena_bytes = cm_buffers_bytes(o, o->sweep.max_bytes, n);
         return CM_OK;
     }
-    fit = largest_fit(o, n, available);
+    fit = largest_fit(o, n, room);
     cm_format_size(needed >> 20 << 20, need);
-    cm_format_size(available >> 20 << 20, have);
+    cm_format_size(room->bytes >> 20 << 20, have);
     if (fit == 0)
-        return CM_FAIL(CM_ENOMEM, "-e/--maxbytes: %d ranks need %s of memory, %s are available", n,
-                       need, have);
+        return CM_FAIL(CM_ENOMEM, "-e/--maxbytes: %d rank%s %s%s of %s, %s are available",
+                       room->ranks, ranks, more, need, room->where, have);
     return CM_FAIL(CM_ENOMEM,
-                   "-e/--maxbytes: %d ranks need %s%s of memory, %s are available; "
-                   "-e %s would fit",
-                   n, needed == SIZE_MAX ? "more than " : "", need, have,
-                   cm_format_size(fit, best));
+                   "-e/--maxbytes: %d rank%s %s%s of %s, %s are available; -e %s would fit",
+                   room->ranks, ranks, more, need, room->where, have, cm_format_size(fit, best));
 }
 
 struct cm_buffers cm_buffers_place(const struct cm_opts *o, int n, int rank, void *arena)

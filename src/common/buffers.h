@@ -25,9 +25,13 @@ struct cm_buffers {
 /* Bytes of one rank's arena for n ranks; SIZE_MAX: more than any machine has. */
 size_t cm_buffers_bytes(const struct cm_opts *o, size_t max_bytes, int n);
 
-/* CM_ENOMEM if it does not fit, logged with needed, available and an -e that would fit. */
-CM_MUST_CHECK enum cm_status cm_buffers_fit(const struct cm_opts *o, int n, size_t available,
-                                            size_t *arena_bytes);
+/*
+ * CM_ENOMEM if the arenas of n ranks do not fit in the room of those that
+ * share it, logged with needed, available and an -e that would fit.
+ */
+struct cm_room;
+CM_MUST_CHECK enum cm_status cm_buffers_fit(const struct cm_opts *o, int n,
+                                            const struct cm_room *room, size_t *arena_bytes);
 
 /* Where things are in the arena of `rank` (of all n world ranks) at `arena`. */
 struct cm_buffers cm_buffers_place(const struct cm_opts *o, int n, int rank, void *arena);

@@ -6,219 +6,150 @@
  */
 #include "common/check.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 
-enum { BLOCK_BYTES = 16384, GUESS_RUN = 4 };
-
-static uint64_t poison_word(uint64_t seed)
-{
-    uint64_t mixed = (seed ^ 0x2545f4914f6cdd1du) * 0x9e3779b97f4a7c15u;
-
-    return 0xfff0fff0fff0fff0u | ((mixed >> 16) & 0x000f000f000f000fu);
-}
-
-void cm_poison(void *p, size_t bytes, uint64_t seed)
-{
-    uint64_t word = poison_word(seed);
-    unsigned char *to = p;
-    size_t i = 0;
-
-    for (; i + sizeof(word) <= bytes; i += sizeof(word))
-        memcpy(to + i, &word, sizeof(word));
-    memcpy(to + i, &word, bytes - i);
-}
+enum { BLOCK_BYTES = 16384 };
 
 /* The poison of `bytes` bytes that start `phase` bytes into the pattern. */
 static void poison_block(uint64_t seed, size_t phase, size_t bytes, unsigned char *out)
 {
-    uint64_t word = poison_word(seed);
-    unsigned shift = 8 * (unsigned)(phase % sizeof(word));
+    uint64_t word = cm_poison_at(cm_poison_word(seed), phase);
 
-    if (shift != 0)
-        word = word >> shift | word << (64 - shift);
-    for (size_t i = 0; i < bytes; i += sizeof(word))
-        memcpy(out + i, &word, bytes - i < sizeof(word) ? bytes - i : sizeof(word));
+    for (size_t at = 0; at < bytes; at += sizeof(word))
+        memcpy(out + at, &word, bytes - at < sizeof(word) ? bytes - at : sizeof(word));
 }
 
-static size_t poison_phase(const struct cm_check_args *a, const unsigned char *p)
+void cm_poison(void *p, size_t bytes, uint64_t seed)
 {
-    const unsigned char *start = a->poisoned != NULL ? a->poisoned : a->out;
-
-    assert(p >= start);
-    return (size_t)(p - start);
+    poison_block(seed, 0, bytes, p);
 }
 
-bool cm_is_poison(const struct cm_check_args *a, const unsigned char *p, size_t bytes)
+static void guard_block(size_t first, size_t bytes, unsigned char *out)
 {
-    unsigned char want[64];
-
-    assert(bytes <= sizeof(want));
-    poison_block(a->poison_seed, poison_phase(a, p), bytes, want);
-    return memcmp(p, want, bytes) == 0;
-}
-
-static unsigned char guard_byte(size_t i)
-{
-    return (unsigned char)(0x5c ^ (i * 29));
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = cm_guard_byte(first + i);
 }
 
 void cm_guard_fill(unsigned char *payload, size_t used)
 {
-    unsigned char *before = payload - CM_GUARD_BYTES, *after = payload + used;
+    guard_block(0, CM_GUARD_BYTES, payload - CM_GUARD_BYTES);
+    guard_block(0, CM_GUARD_BYTES, payload + used);
+}
 
-    for (size_t i = 0; i < CM_GUARD_BYTES; i++) {
-        before[i] = guard_byte(i);
-        after[i] = guard_byte(i);
+static size_t width_of(const struct cm_check_args *a, const struct cm_part *p)
+{
+    return p->content == CM_CONTENT_GUARD ? 1 : cm_dtypes[a->expect.data.dtype].bytes;
+}
+
+/* What `n` elements of the part, from element `at` of it, must be. */
+static void want_of(const struct cm_check_args *a, const struct cm_part *p, size_t at, size_t n,
+                    unsigned char *want)
+{
+    const struct cm_expect *e = &a->expect;
+    size_t width = width_of(a, p);
+
+    switch (p->content) {
+    case CM_CONTENT_INPUT:
+        cm_data_input(&e->data, e->rank, p->first + at, n, want);
+        return;
+    case CM_CONTENT_RESULT:
+        cm_data_expect(e, p->first + at, n, want);
+        return;
+    case CM_CONTENT_POISON:
+        poison_block(a->poison_seed, cm_poison_phase(a, p->at) + at * width, n * width, want);
+        return;
+    case CM_CONTENT_GUARD:
+        guard_block(p->first + at, n, want);
+        return;
     }
 }
 
-static struct cm_wrong *next_fault(struct cm_check *c)
+void cm_check_record(const struct cm_check_args *a, const struct cm_part *p, size_t at,
+                     const unsigned char *got, size_t run, struct cm_check *c)
 {
-    return c->nfaults < CM_MAX_FAULTS ? &c->faults[c->nfaults++] : NULL;
+    size_t width = width_of(a, p);
+    struct cm_wrong w = {.kind = p->kind, .source = -1, .like_rank = -1};
+
+    if (c->nfaults == CM_MAX_FAULTS)
+        return;
+    want_of(a, p, at, 1, w.want);
+    memcpy(w.got, got, width);
+    if (p->kind == CM_WRONG_GUARD)
+        w.guard_at = p->distance + (int64_t)(p->first + at);
+    else
+        w.index = p->first + at;
+    if (p->kind == CM_WRONG_OUTPUT) {
+        w.source = cm_data_source(&a->expect, w.index).rank;
+        cm_check_guess(a, w.index, got, run, &w);
+    }
+    c->faults[c->nfaults++] = w;
 }
 
-static void check_guard_zone(const unsigned char *zone, int64_t distance, struct cm_check *c)
+/* Compare `n` elements of the part, from element `at` of it, with `want`. */
+static void compare(const struct cm_check_args *a, const struct cm_part *p,
+                    const unsigned char *want, size_t at, size_t n, struct cm_check *c)
 {
-    for (size_t i = 0; i < CM_GUARD_BYTES; i++) {
-        struct cm_wrong *w;
+    size_t width = width_of(a, p);
+    const unsigned char *got = p->at + at * width;
 
-        if (zone[i] == guard_byte(i))
+    if (memcmp(want, got, n * width) == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        size_t left = p->count - at - i;
+
+        if (memcmp(want + i * width, got + i * width, width) == 0)
             continue;
         c->wrong++;
-        w = next_fault(c);
-        if (w != NULL) {
-            *w = (struct cm_wrong){.kind = CM_WRONG_GUARD, .source = -1, .like_rank = -1};
-            w->guard_at = distance + (int64_t)i;
-            w->want[0] = guard_byte(i);
-            w->got[0] = zone[i];
+        cm_check_record(a, p, at + i, got + i * width, left < CM_GUESS_RUN ? left : CM_GUESS_RUN,
+                        c);
+    }
+}
+
+static void check_parts(const struct cm_check_args *a, const struct cm_parts *parts,
+                        struct cm_check *c)
+{
+    unsigned char want[BLOCK_BYTES];
+
+    for (int i = 0; i < parts->n; i++) {
+        const struct cm_part *p = &parts->part[i];
+        size_t per_block = BLOCK_BYTES / width_of(a, p);
+
+        for (size_t at = 0; at < p->count; at += per_block) {
+            size_t n = p->count - at < per_block ? p->count - at : per_block;
+
+            want_of(a, p, at, n, want);
+            compare(a, p, want, at, n, c);
         }
     }
 }
 
-void cm_check_guard(const unsigned char *payload, size_t used, struct cm_check *c)
-{
-    check_guard_zone(payload - CM_GUARD_BYTES, -(int64_t)CM_GUARD_BYTES, c);
-    check_guard_zone(payload + used, (int64_t)used, c);
-}
-
-/* Part of a buffer under comparison: `count` elements at `got`, the first being element `first`. */
-struct part {
-    const struct cm_check_args *args;
-    struct cm_check *check;
-    enum cm_wrong_kind kind;
-    const unsigned char *got;
-    size_t first, count;
-};
-
-static void record(const struct part *p, const unsigned char *want, size_t at)
-{
-    size_t bytes = cm_dtypes[p->args->expect.data.dtype].bytes;
-    size_t left = p->count - at;
-    struct cm_wrong *w = next_fault(p->check);
-
-    if (w == NULL)
-        return;
-    *w = (struct cm_wrong){.kind = p->kind, .index = p->first + at, .source = -1, .like_rank = -1};
-    memcpy(w->want, want, bytes);
-    memcpy(w->got, p->got + at * bytes, bytes);
-    if (p->kind != CM_WRONG_OUTPUT)
-        return;
-    w->source = cm_data_source(&p->args->expect, w->index).rank;
-    cm_check_guess(p->args, w->index, left < GUESS_RUN ? left : GUESS_RUN, w);
-}
-
-/* Compare `n` elements of the part, from element `at` of it, with `want`. */
-static void compare(const struct part *p, const unsigned char *want, size_t at, size_t n)
-{
-    size_t bytes = cm_dtypes[p->args->expect.data.dtype].bytes;
-    const unsigned char *got = p->got + at * bytes;
-
-    if (memcmp(want, got, n * bytes) == 0)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        if (memcmp(want + i * bytes, got + i * bytes, bytes) == 0)
-            continue;
-        p->check->wrong++;
-        record(p, want + i * bytes, at + i);
-    }
-}
-
-enum content { RESULT, OWN_INPUT, POISON };
-
-static void check_part(const struct part *p, enum content what)
-{
-    const struct cm_expect *e = &p->args->expect;
-    size_t bytes = cm_dtypes[e->data.dtype].bytes, per_block = BLOCK_BYTES / bytes;
-    unsigned char want[BLOCK_BYTES];
-
-    for (size_t at = 0; at < p->count; at += per_block) {
-        size_t n = p->count - at < per_block ? p->count - at : per_block;
-
-        if (what == RESULT)
-            cm_data_expect(e, p->first + at, n, want);
-        else if (what == OWN_INPUT)
-            cm_data_input(&e->data, e->rank, p->first + at, n, want);
-        else
-            poison_block(p->args->poison_seed, poison_phase(p->args, p->got + at * bytes),
-                         n * bytes, want);
-        compare(p, want, at, n);
-    }
-}
-
-/* In place: of `count` elements at `start`, all but the hole_count from `hole` on are poison. */
-static void check_poison_around(const struct cm_check_args *a, const unsigned char *start,
-                                size_t count, size_t hole, size_t hole_count, struct cm_check *c)
-{
-    size_t bytes = cm_dtypes[a->expect.data.dtype].bytes, end = hole + hole_count;
-    struct part before = {a, c, CM_WRONG_UNTOUCHED, start, 0, hole};
-    struct part after = {a, c, CM_WRONG_UNTOUCHED, start + end * bytes, end, count - end};
-
-    check_part(&before, POISON);
-    check_part(&after, POISON);
-}
-
-/* A rank that writes no OUT: all is as it was. */
-static void check_untouched(const struct cm_check_args *a, struct cm_check *c)
-{
-    size_t bytes = cm_dtypes[a->expect.data.dtype].bytes;
-    struct part all = {a, c, CM_WRONG_UNTOUCHED, a->out, 0, a->out_count};
-    struct part own = {a, c, CM_WRONG_UNTOUCHED, a->in, 0, a->in_count};
-
-    if (!a->in_place) {
-        check_part(&all, POISON);
-        return;
-    }
-    check_part(&own, OWN_INPUT);
-    check_poison_around(a, a->out, a->out_count, (size_t)(a->in - a->out) / bytes, a->in_count, c);
-}
-
 void cm_check_output(const struct cm_check_args *a, struct cm_check *c)
 {
-    const struct cm_expect *e = &a->expect;
-    size_t bytes = cm_dtypes[e->data.dtype].bytes;
-    struct part out = {a, c, CM_WRONG_OUTPUT, a->out, 0, a->out_count};
+    struct cm_parts parts = {0};
 
-    if (!cm_data_writes(e->data.coll, e->rank, e->root)) {
-        check_untouched(a, c);
-        return;
-    }
-    check_part(&out, RESULT);
-    if (a->in_place && !cm_data_reads(e->data.coll, e->rank, e->root))
-        check_poison_around(a, a->in, a->in_count, (size_t)(a->out - a->in) / bytes, a->out_count,
-                            c);
+    cm_parts_output(a, &parts);
+    check_parts(a, &parts, c);
 }
 
 void cm_check_input(const struct cm_check_args *a, struct cm_check *c)
 {
-    struct part in = {a, c, CM_WRONG_INPUT, a->in, 0, a->in_count};
+    struct cm_parts parts = {0};
 
-    if (!a->in_place)
-        check_part(&in, OWN_INPUT);
+    cm_parts_input(a, &parts);
+    check_parts(a, &parts, c);
+}
+
+void cm_check_guard(const unsigned char *payload, size_t used, struct cm_check *c)
+{
+    static const struct cm_check_args nothing; /* guards do not depend on the data */
+    struct cm_parts parts = {0};
+
+    cm_parts_guard(payload, used, &parts);
+    check_parts(&nothing, &parts, c);
 }
 
 /* "1.5 (0x3fc00000)" */

@@ -60,6 +60,37 @@ struct cm_check_args {
     uint64_t stale_seed; /* seed of the data before these */
 };
 
+/* A run of elements of a buffer, all of one content. */
+struct cm_part {
+    enum cm_wrong_kind kind; /* what it is if they are not */
+    enum cm_content content;
+    const unsigned char *at;
+    size_t first, count; /* elements: of IN, of OUT, of the buffer; guards: bytes of the zone */
+    int64_t distance;    /* guards: bytes from the payload's start to the zone's */
+};
+
+enum { CM_MAX_PARTS = 8 };
+struct cm_parts {
+    int n;
+    struct cm_part part[CM_MAX_PARTS];
+};
+
+/*
+ * The parts that a check of all buffers looks at, in order, and those that
+ * make them ready for an operation (check_parts.c). None is empty, no two
+ * overlap. In place, the latter needs `poisoned`: the region's start.
+ */
+void cm_parts_check(const struct cm_check_args *a, struct cm_parts *out);
+void cm_parts_fill(const struct cm_check_args *a, struct cm_parts *out);
+
+/* Some of the former, appended to *p. */
+void cm_parts_output(const struct cm_check_args *a, struct cm_parts *p);
+void cm_parts_input(const struct cm_check_args *a, struct cm_parts *p);
+void cm_parts_guard(const unsigned char *payload, size_t used, struct cm_parts *p);
+
+/* Bytes from the start of the poison's pattern to `p`. */
+size_t cm_poison_phase(const struct cm_check_args *a, const unsigned char *p);
+
 /*
  * OUT against what it must hold; a rank that writes no OUT must have left it
  * (and, in place, its own input inside) alone. Adds to *c.
@@ -76,10 +107,18 @@ void cm_check_guard(const unsigned char *payload, size_t used, struct cm_check *
 void cm_check_explain(const struct cm_check *c, const struct cm_expect *e, const char *where,
                       int *lines);
 
-/* Guess what `run` wrong elements at OUT[index] are (check_guess.c). Sets w->like and like_rank. */
-void cm_check_guess(const struct cm_check_args *a, size_t index, size_t run, struct cm_wrong *w);
+enum { CM_GUESS_RUN = 4 /* elements that a guess looks at */ };
 
-/* Whether the bytes at `p` are the poison of their place. */
-bool cm_is_poison(const struct cm_check_args *a, const unsigned char *p, size_t bytes);
+/*
+ * Add the fault at element (guard byte) `at` of a part to the list of *c, if
+ * there is room: there are `run` elements at `got`, 1 .. CM_GUESS_RUN, the first of
+ * them wrong. Does not count it.
+ */
+void cm_check_record(const struct cm_check_args *a, const struct cm_part *p, size_t at,
+                     const unsigned char *got, size_t run, struct cm_check *c);
+
+/* Guess what the `run` elements `got` of OUT[index] are (check_guess.c). Sets like, like_rank. */
+void cm_check_guess(const struct cm_check_args *a, size_t index, const unsigned char *got,
+                    size_t run, struct cm_wrong *w);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "common/check.h"
 
-enum { MAX_RUN = 4, MAX_RANKS = 128 };
+enum { MAX_RANKS = 128 };
 
 struct guess {
     const struct cm_check_args *args;
@@ -21,7 +21,7 @@ struct guess {
 static bool is_stale(const struct guess *g)
 {
     struct cm_expect old = g->args->expect;
-    uint64_t want[MAX_RUN];
+    uint64_t want[CM_GUESS_RUN];
 
     old.data.seed = g->args->stale_seed;
     old.sums = NULL;
@@ -31,7 +31,7 @@ static bool is_stale(const struct guess *g)
 
 static bool is_of_rank(const struct guess *g, int rank)
 {
-    uint64_t want[MAX_RUN];
+    uint64_t want[CM_GUESS_RUN];
 
     cm_data_input(&g->args->expect.data, rank, g->source.index, g->run, want);
     return memcmp(want, g->got, g->run * g->bytes) == 0;
@@ -50,7 +50,7 @@ static void add_scaled(enum cm_dtype t, const void *want, const void *x, int tim
 static bool is_off_by(const struct guess *g, int rank, int times)
 {
     const struct cm_data *d = &g->args->expect.data;
-    uint64_t want[MAX_RUN], x[MAX_RUN], all[MAX_RUN];
+    uint64_t want[CM_GUESS_RUN], x[CM_GUESS_RUN], all[CM_GUESS_RUN];
     bool changes = false;
 
     times *= d->op == CM_MULSUM ? cm_mulsum_scalar(rank) : 1;
@@ -78,18 +78,27 @@ static enum cm_likeness guess_rank(const struct guess *g, int rank)
     return is_off_by(g, rank, 1) ? CM_LIKE_TWICE : CM_LIKE_NOTHING;
 }
 
-void cm_check_guess(const struct cm_check_args *a, size_t index, size_t run, struct cm_wrong *w)
+static bool is_poison(const struct guess *g)
 {
-    struct guess g = {.args = a, .index = index, .run = run < MAX_RUN ? run : MAX_RUN};
+    const struct cm_check_args *a = g->args;
+    size_t phase = cm_poison_phase(a, a->out) + g->index * g->bytes;
+    uint64_t word = cm_poison_at(cm_poison_word(a->poison_seed), phase);
+
+    return memcmp(g->got, &word, g->bytes) == 0;
+}
+
+void cm_check_guess(const struct cm_check_args *a, size_t index, const unsigned char *got,
+                    size_t run, struct cm_wrong *w)
+{
+    struct guess g = {.args = a, .index = index, .got = got};
     int n = a->expect.data.n < MAX_RANKS ? a->expect.data.n : MAX_RANKS;
 
     g.bytes = cm_dtypes[a->expect.data.dtype].bytes;
-    g.got = a->out + index * g.bytes;
     g.source = cm_data_source(&a->expect, index);
-    g.run = g.source.length < g.run ? g.source.length : g.run;
+    g.run = g.source.length < run ? g.source.length : run;
     w->like = CM_LIKE_NOTHING;
     w->like_rank = -1;
-    if (cm_is_poison(a, g.got, g.bytes))
+    if (is_poison(&g))
         w->like = CM_LIKE_POISON;
     else if (is_stale(&g))
         w->like = CM_LIKE_STALE;

@@ -212,6 +212,20 @@ bool cm_data_reads(enum cm_coll coll, int rank, int root)
 }
 
 /* alltoallv: both sides are packed in rank order. */
+void cm_data_runs(const struct cm_expect *e, struct cm_run *runs)
+{
+    size_t n = (size_t)e->data.n, me = (size_t)e->rank;
+    uint64_t start = 0;
+
+    for (size_t from = 0; from < n; from++) {
+        runs[from] = (struct cm_run){.start = start};
+        for (size_t to = 0; to < me; to++)
+            runs[from].index += e->matrix[from * n + to];
+        start += e->matrix[from * n + me];
+    }
+}
+
+/* The one run that is asked for, without a table of all. */
 static struct cm_source matrix_source(const struct cm_expect *e, size_t index)
 {
     size_t n = (size_t)e->data.n, me = (size_t)e->rank, from = 0;
@@ -229,42 +243,52 @@ static struct cm_source matrix_source(const struct cm_expect *e, size_t index)
     return s;
 }
 
-struct cm_source cm_data_source(const struct cm_expect *e, size_t index)
+void cm_data_route(const struct cm_expect *e, struct cm_route *out)
 {
-    size_t count = e->count, offset = index % (count > 0 ? count : 1);
-    size_t mine = (size_t)e->rank * count;
-    struct cm_source s = {.rank = -1, .index = index, .length = count - offset};
+    uint64_t block = e->count > 0 ? e->count : 1, mine = (uint64_t)e->rank * e->count;
+    struct cm_route r = {.from = CM_FROM_ALL, .block = block};
 
     switch (e->data.coll) {
     case CM_REDUCE_SCATTER:
-        s.index = mine + index;
+        r.base = mine;
         break;
     case CM_BROADCAST:
-        s.rank = e->root;
+        r.from = e->root;
         break;
     case CM_SCATTER:
-        s.rank = e->root;
-        s.index = mine + index;
+        r.from = e->root;
+        r.base = mine;
         break;
     case CM_SENDRECV:
-        s.rank = (e->rank + e->data.n - 1) % e->data.n;
+        r.from = (e->rank + e->data.n - 1) % e->data.n;
         break;
     case CM_ALL_GATHER:
     case CM_HYPERCUBE:
     case CM_GATHER:
-        s.rank = (int)(index / count);
-        s.index = offset;
+        r.from = CM_FROM_BLOCKS;
         break;
     case CM_ALLTOALL:
-        s.rank = (int)(index / count);
-        s.index = mine + offset;
+        r.from = CM_FROM_BLOCKS;
+        r.base = mine;
         break;
     case CM_ALLTOALLV:
-        return matrix_source(e, index);
+        r.from = CM_FROM_RUNS;
+        r.nruns = (uint32_t)e->data.n;
+        break;
     default: /* all_reduce, reduce: all ranks, the same index */
         break;
     }
-    return s;
+    *out = r;
+}
+
+struct cm_source cm_data_source(const struct cm_expect *e, size_t index)
+{
+    struct cm_route route;
+
+    if (e->data.coll == CM_ALLTOALLV)
+        return matrix_source(e, index);
+    cm_data_route(e, &route);
+    return cm_route_at(&route, index);
 }
 
 bool cm_data_expect(const struct cm_expect *e, size_t first, size_t count, void *dst)

@@ -4,8 +4,8 @@
  * Inputs are as distinct as the type allows, so that a swapped, stale, lost or
  * doubled block shows; sums, products and averages are exact by construction
  * in any order and any grouping of the ranks, so that a check is a comparison
- * of bits. The element functions are inline (data_gen.h) and shared by host
- * and device code; this file is their block-wise host side.
+ * of bits. The element functions are inline (base/data_gen.h, data_want.h) and
+ * shared by host and device code; this file is their block-wise host side.
  */
 #ifndef CM_COMMON_DATA_H
 #define CM_COMMON_DATA_H
@@ -13,10 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/data_want.h"
 #include "base/dtype.h"
 #include "base/plan.h"
-
-struct cm_gen;
 
 enum { CM_DATA_MIN_WINDOW = 1024, CM_DATA_MAX_WINDOW = 2 * CM_MAX_RANKS };
 
@@ -45,6 +44,9 @@ struct cm_sums {
 };
 void cm_sums_of(const struct cm_data *d, struct cm_sums *out);
 
+/* The constants of results, for data that reduce. */
+void cm_want_of(const struct cm_data *d, const struct cm_sums *sums, struct cm_want *out);
+
 /* Where an operation's result comes from; counts in elements. */
 struct cm_expect {
     struct cm_data data;
@@ -66,13 +68,12 @@ bool cm_data_expect(const struct cm_expect *e, size_t first, size_t count, void 
 bool cm_data_writes(enum cm_coll coll, int rank, int root);
 bool cm_data_reads(enum cm_coll coll, int rank, int root);
 
-/* A run of OUT that copies one rank's IN, or reduces the same run of all ranks' INs (rank -1). */
-struct cm_source {
-    int rank;
-    size_t index;  /* first element in that IN */
-    size_t length; /* elements until the source changes, >= 1 */
-};
+/* Where OUT's element `index` comes from, and the same for all of OUT. */
 struct cm_source cm_data_source(const struct cm_expect *e, size_t index);
+void cm_data_route(const struct cm_expect *e, struct cm_route *out);
+
+/* alltoallv: the runs of OUT, one from each of the n ranks. */
+void cm_data_runs(const struct cm_expect *e, struct cm_run *runs);
 
 /*
  * Elements [first, first + count) of the reduction over all ranks' INs

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/data_gen.h"
+#include "base/data_gen.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 

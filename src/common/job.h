@@ -18,7 +18,7 @@ struct cm_member {
 
 struct cm_job {
     const struct cm_opts *opts;
-    enum cm_status (*arena)(const struct cm_opts *o, int n, void *arg, size_t *out);
+    cm_arena_fn *arena;
     cm_rank_fn *body;
     void *arg;
     int64_t setup_ns, rows_ns, teardown_ns; /* deadlines */
@@ -31,11 +31,31 @@ struct cm_job {
     const struct cm_wire *wire;
     struct cm_layout layout;
     struct cm_segment *segment;
+    struct cm_room room;              /* what arenas must fit in */
+    size_t arena_bytes;               /* of a rank's buffers; in the segment unless on a GPU */
+    const struct cm_backend *backend; /* NULL: host. If so, the rest: */
+    struct cm_gpus *gpus;
+    struct cm_rank_gpu *gpu;   /* of this process's ranks */
+    void **far;                /* n: areas in the segment, in the order of world.members; or NULL */
     struct cm_member *members; /* of this process; NULL: set-up did not get that far */
     int local, started;        /* how many there are, how many have threads */
     bool has_library;
     char library[256];
 };
+
+/* Open the devices of this process, if the job runs on any. Every process calls it. */
+CM_MUST_CHECK enum cm_status cm_job_open_gpus(struct cm_job *j);
+
+/* The scarcest memory of the job, the same on all processes. Every process calls it. */
+CM_MUST_CHECK enum cm_status cm_job_room(const struct cm_job *j, struct cm_room *out);
+
+/* Bytes of a rank's arena in the segment, if its buffers have arena_bytes. */
+CM_MUST_CHECK enum cm_status cm_job_host_bytes(const struct cm_job *j, size_t *out);
+
+/* Lay out the ranks' GPU areas, once the segment is open. */
+CM_MUST_CHECK enum cm_status cm_job_fill_gpus(struct cm_job *j);
+
+void cm_job_close_gpus(struct cm_job *j);
 
 /* Run the job's body on all ranks of this process; blocks until they are back. The job's status. */
 CM_MUST_CHECK enum cm_status cm_ranks_run(struct cm_job *j);

@@ -52,6 +52,14 @@ static int64_t start_deadline(const struct cm_job *j)
     return j->setup_ns > least ? j->setup_ns : least;
 }
 
+/* Nor is what a driver takes to wake its GPUs. */
+static int64_t meeting_deadline(const struct cm_job *j)
+{
+    bool gpus = &cm_backend_cuda != NULL && j->opts->launch.backend != CM_BACKEND_HOST;
+
+    return gpus ? start_deadline(j) : j->setup_ns;
+}
+
 static enum cm_status start_process(struct cm_job *j, int *argc, char ***argv)
 {
     enum cm_status st = cm_watchdog_start(&j->watchdog);
@@ -79,12 +87,26 @@ static size_t slot_bytes(const struct cm_opts_engine *e)
     return from_buffer > 0 ? from_buffer : SLOT_BYTES;
 }
 
+/* Bytes of the rank's buffers, and what of them lies in the segment. */
+static enum cm_status plan_arenas(struct cm_job *j, size_t *host_bytes)
+{
+    enum cm_status st = j->arena(j->opts, j->world.n, &j->room, j->arg, &j->arena_bytes);
+    size_t unit = j->arena_bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
+
+    if (st != CM_OK)
+        return st;
+    if (j->arena_bytes > SIZE_MAX - unit)
+        return CM_FAIL(CM_ENOMEM, "buffers of %zu bytes exceed the address space", j->arena_bytes);
+    j->arena_bytes = (j->arena_bytes + unit - 1) / unit * unit;
+    return cm_job_host_bytes(j, host_bytes);
+}
+
 /* Size of everything that is shared, and the wire that shares it. */
 static enum cm_status plan_memory(struct cm_job *j)
 {
     const char *forced = j->opts->launch.wire;
     const struct cm_opts_engine *e = &j->opts->engine;
-    size_t arena = 0, unit;
+    size_t host_bytes = 0;
     enum cm_status st = cm_inject_parse(j->opts->inject, j->world.n, &j->inject);
 
     j->wire = forced != NULL ? cm_wire_find(forced) : cm_wire_choose(&j->boot);
@@ -92,18 +114,15 @@ static enum cm_status plan_memory(struct cm_job *j)
         return CM_FAIL(CM_EUNSUP, "--wire %s cannot connect %d processes",
                        forced != NULL ? forced : "auto", j->boot.nprocs);
     if (st == CM_OK)
-        st = j->arena(j->opts, j->world.n, j->arg, &arena);
+        st = plan_arenas(j, &host_bytes);
     if (st != CM_OK)
         return st;
-    unit = arena < HUGE_PAGE ? PAGE : HUGE_PAGE;
-    if (arena > SIZE_MAX - unit)
-        return CM_FAIL(CM_ENOMEM, "buffers of %zu bytes exceed the address space", arena);
     j->layout = (struct cm_layout){
         .nranks = j->world.n,
         .channels = e->channels > 0 ? e->channels : CHANNELS,
         .depth = CM_PORT_SLOTS,
         .slot_bytes = slot_bytes(e),
-        .arena_bytes = (arena + unit - 1) / unit * unit,
+        .arena_bytes = host_bytes,
     };
     return cm_layout_fill(&j->layout);
 }
@@ -126,28 +145,40 @@ static enum cm_status leader_first(struct cm_job *j, enum cm_status (*step)(stru
     return cm_boot_agree(&j->boot, leader ? CM_OK : step(j));
 }
 
+static enum cm_status new_members(struct cm_job *j)
+{
+    enum cm_status st = CM_OK;
+
+    j->local = j->world.first_of[j->boot.proc + 1] - j->world.first_of[j->boot.proc];
+    j->members = calloc((size_t)j->local, sizeof(*j->members));
+    if (j->members == NULL)
+        st = CM_FAIL(CM_ENOMEM, "no memory for %d ranks", j->local);
+    return cm_boot_agree(&j->boot, st);
+}
+
 static enum cm_status set_up(struct cm_job *j, int *argc, char ***argv)
 {
     enum cm_status st = start_process(j, argc, argv);
 
     if (st != CM_OK)
         return st;
-    cm_watchdog_expect(j->watchdog, "set-up (meeting the other processes)", j->setup_ns,
+    cm_watchdog_expect(j->watchdog, "set-up (meeting the other processes)", meeting_deadline(j),
                        CM_EXIT_TIMEOUT);
     st = cm_world_gather(&j->boot, j->opts, &j->world);
+    if (st == CM_OK)
+        st = new_members(j);
+    if (st == CM_OK)
+        st = cm_job_open_gpus(j);
+    cm_watchdog_expect(j->watchdog, "set-up (sharing memory)", j->setup_ns, CM_EXIT_TIMEOUT);
+    if (st == CM_OK)
+        st = cm_job_room(j, &j->room);
     if (st == CM_OK)
         st = leader_first(j, plan_memory);
     if (st == CM_OK)
         st = leader_first(j, open_debug);
     if (st == CM_OK)
         st = cm_segment_open(j->wire, &j->boot, &j->layout, j->setup_ns, &j->segment);
-    if (st != CM_OK)
-        return st;
-    j->local = j->world.first_of[j->boot.proc + 1] - j->world.first_of[j->boot.proc];
-    j->members = calloc((size_t)j->local, sizeof(*j->members));
-    if (j->members == NULL)
-        st = CM_FAIL(CM_ENOMEM, "no memory for %d ranks", j->local);
-    return cm_boot_agree(&j->boot, st);
+    return st == CM_OK ? cm_job_fill_gpus(j) : st;
 }
 
 /* ---- the end ---- */
@@ -164,6 +195,7 @@ static enum cm_exit tear_down(struct cm_job *j, enum cm_status st)
     if (started && !leave)
         j->launcher->kill(&j->boot, code);
     cm_debug_close(&j->trace);
+    cm_job_close_gpus(j);
     cm_segment_close(j->segment);
     cm_world_free(&j->world);
     free(j->members);
@@ -173,9 +205,7 @@ static enum cm_exit tear_down(struct cm_job *j, enum cm_status st)
     return code;
 }
 
-enum cm_exit cm_launch(int *argc, char ***argv, const struct cm_opts *o,
-                       enum cm_status (*arena)(const struct cm_opts *o, int n, void *arg,
-                                               size_t *out),
+enum cm_exit cm_launch(int *argc, char ***argv, const struct cm_opts *o, cm_arena_fn *arena,
                        cm_rank_fn *body, void *arg)
 {
     struct cm_job j = {.opts = o, .arena = arena, .body = body, .arg = arg};

@@ -64,13 +64,13 @@ struct cm_rank {
     void *base;
     struct cm_waiter waiter; /* timeout_ns may be changed by the rank */
     struct cm_team team;
-    struct cm_watchdog *watchdog; /* of the process, see cm_watchdog_last_words() */
-    const struct cm_trace *trace; /* --debug */
-    const _Atomic int *signal;    /* != 0: SIGINT or SIGTERM came to this process */
-    const char *wire;             /* name of the wire in use */
-    const char *library;          /* MPI library text or NULL */
-    bool oversubscribed;          /* more local ranks than allowed CPUs */
-    size_t arena_bytes;
+    struct cm_watchdog *watchdog;     /* of the process, see cm_watchdog_last_words() */
+    const struct cm_trace *trace;     /* --debug */
+    const _Atomic int *signal;        /* != 0: SIGINT or SIGTERM came to this process */
+    const char *wire;                 /* name of the wire in use */
+    const char *library;              /* MPI library text or NULL */
+    bool oversubscribed;              /* more local ranks than allowed CPUs */
+    size_t arena_bytes;               /* of the rank's buffers, where the backend has them */
     const struct cm_backend *backend; /* NULL: host */
     struct cm_rank_gpu gpu;
     int gpu_driver, gpu_runtime; /* CUDA versions, 13000 is 13.0; 0 on the host */
@@ -84,19 +84,20 @@ struct cm_rank {
  * their end. Any other ends the job at once, because ranks may wait for this one.
  */
 typedef enum cm_status cm_rank_fn(struct cm_rank *r, void *arg);
+typedef enum cm_status cm_arena_fn(const struct cm_opts *o, int n, const struct cm_room *room,
+                                   void *arg, size_t *out);
 
 /*
  * Run `body` on every rank of the job and return this process's exit code, the
  * same in all processes. `arena` tells how many bytes each rank's arena needs
- * for n ranks (called once the number of ranks is known; it may refuse with a
- * logged status, which ends the job with that code). Owns bootstrap, segment,
+ * for n ranks, of which room->ranks share room->bytes (called once the number
+ * of ranks is known; it may refuse with a logged status, which ends the job
+ * with that code). Owns bootstrap, segment,
  * threads, signals and watchdog, and the faults of the phases init and finalize.
  * When `body` starts, all ranks have passed a barrier and the rank's arena is
  * reserved; its records in the segment say phase init, iteration 0.
  */
-enum cm_exit cm_launch(int *argc, char ***argv, const struct cm_opts *o,
-                       enum cm_status (*arena)(const struct cm_opts *o, int n, void *arg,
-                                               size_t *out),
+enum cm_exit cm_launch(int *argc, char ***argv, const struct cm_opts *o, cm_arena_fn *arena,
                        cm_rank_fn *body, void *arg);
 
 #endif

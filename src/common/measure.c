@@ -1,16 +1,14 @@
 /*
  * fill - barrier - first call - warm-up - fill - barrier - timed loop - check -
- * checked launches.
+ * checked launches. One order of things for all backends (struct cm_meter_ops).
  *
  * Each fill writes new data (a new seed) and poisons OUT, so that neither the
  * warm-up nor an earlier check can stand in for a result. A rank fills and
- * checks by itself, without a barrier: an operation returns only when OUT is
+ * checks by itself, without a barrier: an operation is done only when OUT is
  * complete and IN may be rewritten, and the next one writes to nobody's OUT
  * before its owner has arrived. So ranks run into each other from one checked
  * launch to the next, as they do in an application.
  *
- * The timed loop has two clock reads around it and nothing else inside; where
- * samples, periodic checks or -z 3 are wanted, one read per iteration.
  * In place, sums and products grow from iteration to iteration; their result is
  * defined, and checked, only after a fill and one operation.
  */
@@ -18,15 +16,11 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
-#include "common/data_gen.h"
-
-static const struct cm_opts_run *run_of(const struct cm_meter *m)
-{
-    return &m->rank->opts->run;
-}
+#include "base/data_gen.h"
+#include "common/measure_int.h"
 
 static size_t width_of(const struct cm_trial *t)
 {
@@ -37,7 +31,7 @@ struct cm_trial cm_trial_of(const struct cm_meter *m, const struct cm_op_args *o
                             const struct cm_counts *c, size_t send, size_t recv)
 {
     struct cm_trial t = {.op = *op, .send = send, .recv = recv};
-    size_t width = width_of(&t), shift = (size_t)run_of(m)->unalign * width;
+    size_t width = width_of(&t), shift = (size_t)cm_meter_opts(m)->unalign * width;
     size_t rank = (size_t)m->rank->group_rank;
 
     t.row_bytes = (c->send > c->recv ? c->send : c->recv) * width;
@@ -55,62 +49,117 @@ struct cm_trial cm_trial_of(const struct cm_meter *m, const struct cm_op_args *o
     return t;
 }
 
-static void enter(struct cm_meter *m, enum cm_phase_name phase, int64_t iter)
+void cm_meter_enter(struct cm_meter *m, enum cm_phase_name phase, int64_t iter)
 {
     atomic_store_explicit(&m->diag->iter, iter, memory_order_relaxed);
     atomic_store_explicit(&m->diag->phase, (uint32_t)phase, memory_order_relaxed);
 }
 
-static enum cm_status barrier(struct cm_meter *m)
+enum cm_status cm_meter_barrier(struct cm_meter *m)
 {
     atomic_store_explicit(&m->diag->phase, CM_AT_SYNC, memory_order_relaxed);
     return cm_team_barrier(&m->rank->team);
 }
 
-static struct cm_data data_of(const struct cm_meter *m, const struct cm_trial *t)
+struct cm_check_args cm_meter_args(const struct cm_meter *m, const struct cm_trial *t)
 {
-    return (struct cm_data){.coll = t->op.coll,
-                            .dtype = t->op.dtype,
-                            .op = t->op.op,
-                            .n = m->rank->group_n,
-                            .seed = t->seed};
+    struct cm_data data = {.coll = t->op.coll,
+                           .dtype = t->op.dtype,
+                           .op = t->op.op,
+                           .n = m->rank->group_n,
+                           .seed = t->seed};
+
+    return (struct cm_check_args){.expect = {.data = data,
+                                             .rank = m->rank->group_rank,
+                                             .root = t->op.root,
+                                             .count = t->op.count,
+                                             .matrix = t->op.matrix,
+                                             .sums = &m->sums},
+                                  .in = t->in,
+                                  .out = t->out,
+                                  .in_count = t->send,
+                                  .out_count = t->recv,
+                                  .in_place = t->op.in_place,
+                                  .poisoned = t->op.in_place ? t->region : t->out,
+                                  .poison_seed = t->seed,
+                                  .has_stale = t->fills > 1,
+                                  .stale_seed = t->stale_seed};
+}
+
+enum cm_status cm_meter_open_comm(struct cm_meter *m, const struct cm_comm_gpu *gpu)
+{
+    const struct cm_rank *r = m->rank;
+    const struct cm_opts_engine *o = &r->opts->engine;
+    int32_t *node = malloc((size_t)r->group_n * sizeof(*node));
+    struct cm_comm_args a = {.rank = r->group_rank,
+                             .n = r->group_n,
+                             .world = r->group_world,
+                             .node = node,
+                             .base = r->base,
+                             .layout = r->layout,
+                             .waiter = &r->waiter,
+                             .scratch_at = cm_arena_at(r->layout, r->rank) + m->buffers.scratch_at,
+                             .scratch_bytes = m->buffers.scratch_bytes,
+                             .force = {.algo = o->algo,
+                                       .mode = o->mode,
+                                       .proto = (enum cm_proto)o->proto,
+                                       .channels = o->channels,
+                                       .chunk = o->chunk},
+                             .trace = r->trace,
+                             .gpu = gpu};
+    enum cm_status st;
+
+    if (node == NULL)
+        return CM_FAIL(CM_ENOMEM, "nodes of %d ranks", r->group_n);
+    for (int i = 0; i < r->group_n; i++)
+        node[i] = r->node_of[r->group_world[i]];
+    st = cm_comm_open(&a, &m->comm);
+    free(node);
+    return st;
 }
 
 /* New data in IN, poison everywhere else. */
-static void fill(struct cm_meter *m, struct cm_trial *t)
+static enum cm_status fill(struct cm_meter *m, struct cm_trial *t)
 {
-    size_t width = width_of(t);
-    struct cm_data data;
-
     t->stale_seed = t->seed;
-    t->seed = cm_mix_key(run_of(m)->seed ^ cm_mix_key(m->epoch++));
+    t->seed = cm_mix_key(cm_meter_opts(m)->seed ^ cm_mix_key(m->epoch++));
     t->fills++;
     t->ops = 0;
     t->unchecked = false;
-    if (t->idle)
-        return;
-    data = data_of(m, t);
-    if (t->op.in_place) {
-        cm_poison(t->region, t->region_bytes, t->seed);
-        cm_guard_fill(t->region, t->region_bytes);
-    } else {
-        cm_poison(t->out, t->recv * width, t->seed);
-        cm_guard_fill(t->out, t->recv * width);
-        cm_guard_fill(t->in, t->send * width);
-    }
-    if (!t->op.in_place || cm_data_reads(t->op.coll, m->rank->group_rank, t->op.root))
-        cm_data_input(&data, m->rank->group_rank, 0, t->send, t->in);
+    return t->idle ? CM_OK : m->ops->fill(m, t);
 }
 
-static enum cm_status run_op(struct cm_meter *m, struct cm_trial *t, enum cm_phase_name phase,
-                             int64_t iter)
+enum cm_status cm_meter_refill(struct cm_meter *m, struct cm_trial *t)
+{
+    enum cm_status st = fill(m, t);
+
+    if (st == CM_OK)
+        st = m->ops->sync(m);
+    return st == CM_OK ? cm_meter_barrier(m) : st;
+}
+
+/* Only whom the fault concerns waits for the operation. While recording there is no OUT yet. */
+enum cm_status cm_meter_corrupt(struct cm_meter *m, const struct cm_trial *t,
+                                enum cm_phase_name phase, int64_t iter)
+{
+    const struct cm_inject *f = m->rank->inject;
+    enum cm_status st;
+
+    if (f->fault != CM_FAULT_CORRUPT || f->rank != m->rank->rank || m->capturing)
+        return CM_OK;
+    st = m->ops->sync(m);
+    return st == CM_OK ? m->ops->corrupt(m, t, phase, iter) : st;
+}
+
+enum cm_status cm_meter_run(struct cm_meter *m, struct cm_trial *t, enum cm_phase_name phase,
+                            int64_t iter)
 {
     const struct cm_inject *f = m->rank->inject;
     enum cm_status st = CM_OK;
 
     if (t->idle)
         return CM_OK;
-    enter(m, phase, iter);
+    cm_meter_enter(m, phase, iter);
     if (f->fault != CM_FAULT_NONE)
         st = cm_inject_before(f, &m->rank->waiter, m->rank->rank, phase, iter);
     if (st != CM_OK)
@@ -118,8 +167,10 @@ static enum cm_status run_op(struct cm_meter *m, struct cm_trial *t, enum cm_pha
     st = cm_comm_run(m->comm, &t->op);
     t->ops++;
     t->unchecked = true;
+    if (m->ops->pace != NULL && st == CM_OK && !m->capturing)
+        st = m->ops->pace(m, 1);
     if (f->fault != CM_FAULT_NONE && st == CM_OK)
-        cm_inject_after(f, m->rank->rank, phase, iter, t->out, t->recv * width_of(t));
+        st = cm_meter_corrupt(m, t, phase, iter);
     return st;
 }
 
@@ -135,180 +186,113 @@ static bool is_defined(const struct cm_trial *t)
 static void complain(struct cm_meter *m, const struct cm_trial *t, const struct cm_check *c,
                      const struct cm_expect *e)
 {
-    static const char *const phases[CM_NPHASES] = {
-        [CM_AT_TIMED] = "timed iteration", [CM_AT_CHECK] = "checked launch"};
     uint32_t phase = atomic_load_explicit(&m->diag->phase, memory_order_relaxed);
+    const char *launch = phase == CM_AT_CHECK          ? "checked launch"
+                         : cm_meter_opts(m)->graph > 0 ? "replay"
+                                                       : "timed iteration";
     char where[160];
 
     snprintf(where, sizeof(where), "%s %s%s%s %zu bytes, %s, %s %lld", cm_colls[t->op.coll].name,
              cm_dtypes[t->op.dtype].name, cm_colls[t->op.coll].reduces ? " " : "",
              cm_colls[t->op.coll].reduces ? cm_ops[t->op.op].name : "", t->row_bytes,
-             t->op.in_place ? "in place" : "out of place", phases[phase],
+             t->op.in_place ? "in place" : "out of place", launch,
              (long long)atomic_load_explicit(&m->diag->iter, memory_order_relaxed));
     cm_check_explain(c, e, where, &m->lines);
 }
 
 /* Compare all buffers with what the last fill must have become. */
-static void check(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
+enum cm_status cm_meter_check(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
 {
-    struct cm_check_args a = {.expect = {.data = data_of(m, t),
-                                         .rank = m->rank->group_rank,
-                                         .root = t->op.root,
-                                         .count = t->op.count,
-                                         .matrix = t->op.matrix,
-                                         .sums = &m->sums},
-                              .in = t->in,
-                              .out = t->out,
-                              .in_count = t->send,
-                              .out_count = t->recv,
-                              .in_place = t->op.in_place,
-                              .poisoned = t->op.in_place ? t->region : t->out,
-                              .poison_seed = t->seed,
-                              .has_stale = t->fills > 1,
-                              .stale_seed = t->stale_seed};
+    struct cm_expect e = cm_meter_args(m, t).expect;
     struct cm_check c = {0};
+    enum cm_status st;
 
     if (!is_defined(t))
-        return;
+        return CM_OK;
     t->unchecked = false;
     if (cm_colls[t->op.coll].reduces)
-        cm_sums_of(&a.expect.data, &m->sums);
-    cm_check_output(&a, &c);
-    cm_check_input(&a, &c);
-    if (t->op.in_place) {
-        cm_check_guard(t->region, t->region_bytes, &c);
-    } else {
-        cm_check_guard(t->out, t->recv * width_of(t), &c);
-        cm_check_guard(t->in, t->send * width_of(t), &c);
-    }
+        cm_sums_of(&e.data, &m->sums);
+    st = m->ops->check(m, t, &c);
     r->wrong += c.wrong;
     if (c.wrong > 0)
-        complain(m, t, &c, &a.expect);
+        complain(m, t, &c, &e);
+    return st;
 }
+
+/* ---- untimed ---- */
 
 static enum cm_status warm_up(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
 {
-    enum cm_status st = barrier(m);
+    enum cm_status st = cm_meter_refill(m, t);
     int64_t start;
 
     if (st != CM_OK)
         return st;
     start = cm_now_ns();
-    st = run_op(m, t, CM_AT_WARMUP, 0);
+    st = cm_meter_run(m, t, CM_AT_WARMUP, 0);
+    if (st == CM_OK)
+        st = m->ops->sync(m);
     r->first_ns = cm_now_ns() - start;
-    for (int i = 1; st == CM_OK && i <= run_of(m)->warmup; i++)
-        st = run_op(m, t, CM_AT_WARMUP, i);
-    return st;
-}
-
-/* The operations of one timed iteration. -z 1: a barrier after each. */
-static enum cm_status iterate(struct cm_meter *m, struct cm_trial *t, int iter)
-{
-    const struct cm_opts_run *o = run_of(m);
-    enum cm_status st = CM_OK;
-
-    for (int k = 0; st == CM_OK && k < o->agg_iters; k++) {
-        st = run_op(m, t, CM_AT_TIMED, iter);
-        if (st == CM_OK && o->blocking == 1)
-            st = barrier(m);
-    }
-    return st;
-}
-
-static enum cm_status time_plain(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
-{
-    int iters = run_of(m)->iters;
-    enum cm_status st = CM_OK;
-    int64_t start = cm_now_ns();
-
-    for (int i = 0; st == CM_OK && i < iters; i++)
-        st = iterate(m, t, i);
-    r->total_ns = cm_now_ns() - start;
-    return st;
-}
-
-static enum cm_status fill_and_meet(struct cm_meter *m, struct cm_trial *t)
-{
-    fill(m, t);
-    return barrier(m);
-}
-
-/* Iterations with a clock read each; what is not an operation happens between two readings. */
-static enum cm_status time_each(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
-{
-    const struct cm_opts_run *o = run_of(m);
-    int64_t last = cm_now_ns(), now;
-    enum cm_status st = CM_OK;
-
-    for (int i = 0; st == CM_OK && i < o->iters; i++) {
-        bool checks = o->check_every > 0 && (i + 1) % o->check_every == 0;
-
-        if (checks) {
-            st = fill_and_meet(m, t);
-            last = cm_now_ns();
-        }
-        if (st == CM_OK)
-            st = iterate(m, t, i);
-        now = cm_now_ns();
-        r->total_ns += now - last;
-        if (m->sample_ns != NULL)
-            m->sample_ns[i] = now - last;
-        if (st == CM_OK && checks)
-            check(m, t, r);
-        if (st == CM_OK && (checks || o->blocking == 3))
-            st = barrier(m);
-        last = checks || o->blocking == 3 ? cm_now_ns() : now;
-    }
-    return st;
-}
-
-static enum cm_status timed_loop(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
-{
-    const struct cm_opts_run *o = run_of(m);
-    bool each = m->sample_ns != NULL || o->check_every > 0 || o->blocking == 3;
-    enum cm_status st = fill_and_meet(m, t);
-    int64_t cpu;
-
-    if (st != CM_OK)
-        return st;
-    cpu = cm_thread_cpu_ns();
-    st = each ? time_each(m, t, r) : time_plain(m, t, r);
-    r->cpu_ns = o->check_every > 0 ? -1 : cm_thread_cpu_ns() - cpu;
-    if (st != CM_OK || o->checks <= 0)
-        return st;
-    enter(m, CM_AT_TIMED, o->iters - 1);
-    check(m, t, r);
-    return CM_OK;
+    for (int i = 1; st == CM_OK && i <= cm_meter_opts(m)->warmup; i++)
+        st = cm_meter_run(m, t, CM_AT_WARMUP, i);
+    return st == CM_OK ? m->ops->sync(m) : st;
 }
 
 static enum cm_status checked_launches(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
 {
-    for (int i = 0; i < run_of(m)->checks; i++) {
-        enum cm_status st;
+    enum cm_status st = CM_OK;
 
-        enter(m, CM_AT_CHECK, i);
-        fill(m, t);
-        st = run_op(m, t, CM_AT_CHECK, i);
-        if (st != CM_OK)
-            return st;
-        check(m, t, r);
+    for (int i = 0; st == CM_OK && i < cm_meter_opts(m)->checks; i++) {
+        cm_meter_enter(m, CM_AT_CHECK, i);
+        st = fill(m, t);
+        if (st == CM_OK)
+            st = cm_meter_run(m, t, CM_AT_CHECK, i);
+        if (st == CM_OK)
+            st = m->ops->sync(m);
+        if (st == CM_OK)
+            st = cm_meter_check(m, t, r);
     }
-    return CM_OK;
+    return st;
 }
+
+static void push(struct cm_meter *m, const char *name)
+{
+    if (m->ops->range_push != NULL)
+        m->ops->range_push(name);
+}
+
+static void pop(struct cm_meter *m)
+{
+    if (m->ops->range_pop != NULL)
+        m->ops->range_pop();
+}
+
+typedef enum cm_status part_fn(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r);
 
 enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t, struct cm_reading *out)
 {
-    enum cm_status st;
+    static const struct {
+        const char *name;
+        part_fn *run;
+    } parts[] = {{"warm-up", warm_up}, {"timed", cm_meter_timed_loop}, {"check", checked_launches}};
+    enum cm_status st = CM_OK;
+    char row[96];
 
     *out = (struct cm_reading){0};
     atomic_store_explicit(&m->diag->bytes, t->row_bytes, memory_order_relaxed);
     atomic_store_explicit(&m->diag->coll, (uint32_t)t->op.coll, memory_order_relaxed);
-    fill(m, t);
-    st = warm_up(m, t, out);
-    if (st == CM_OK)
-        st = timed_loop(m, t, out);
-    if (st == CM_OK)
-        st = checked_launches(m, t, out);
-    out->checked = !t->idle && (run_of(m)->checks > 0 || run_of(m)->check_every > 0);
+    snprintf(row, sizeof(row), "%s %s %zu B %s", cm_colls[t->op.coll].name,
+             cm_dtypes[t->op.dtype].name, t->row_bytes,
+             t->op.in_place ? "in place" : "out of place");
+    push(m, row);
+    for (size_t i = 0; st == CM_OK && i < CM_LEN(parts); i++) {
+        push(m, parts[i].name);
+        st = parts[i].run(m, t, out);
+        pop(m);
+    }
+    pop(m);
+    if (cm_meter_opts(m)->graph > 0)
+        m->ops->graph_free(m);
+    out->checked = !t->idle && (cm_meter_opts(m)->checks > 0 || cm_meter_opts(m)->check_every > 0);
     return st;
 }

@@ -15,17 +15,27 @@
 #include "common/launch.h"
 #include "engine/comm.h"
 
+struct cm_meter_gpu;
+struct cm_memory;
+
+/* Marks of a timed stretch: CM_MARKS intervals lie between marks 0 .. CM_MARKS. */
+enum { CM_MARKS = 1024 };
+
 /* A rank that measures. Belongs to the rank's thread; big, so on the heap. */
 struct cm_meter {
     const struct cm_bench *bench;
     struct cm_rank *rank;
-    struct cm_comm *comm;
+    const struct cm_meter_ops *ops;
+    struct cm_comm *comm; /* set by ops->open, as are the buffers */
     struct cm_buffers buffers;
     struct cm_diag *diag;
-    uint64_t epoch;      /* fills so far: each has its own data */
-    int lines;           /* of explanations of faults still to be printed */
-    int64_t *sample_ns;  /* time of each timed iteration, or NULL: not wanted */
-    struct cm_sums sums; /* of the present data */
+    uint64_t epoch;                /* fills so far: each has its own data */
+    int lines;                     /* of explanations of faults still to be printed */
+    int64_t *sample_ns;            /* time of each timed step, or NULL: not wanted */
+    struct cm_sums sums;           /* of the present data */
+    bool capturing;                /* -G: operations are recorded now, not run */
+    int64_t mark_ns[CM_MARKS + 1]; /* host: clock at each mark */
+    struct cm_meter_gpu *gpu;      /* NULL on the host */
 };
 
 /* One placement of one row on this rank; set by cm_trial_of(). */
@@ -45,11 +55,81 @@ struct cm_trial {
 
 struct cm_reading {
     int64_t first_ns; /* the first call */
-    int64_t total_ns; /* the timed loop: iters x agg_iters operations */
+    int64_t total_ns; /* the timed loop: cm_steps_of() x cm_step_ops() operations */
     int64_t cpu_ns;   /* CPU time of this rank's thread in it, -1: mixed with checks */
     int64_t wrong;    /* wrong elements and guard bytes on this rank, in all checks */
     bool checked;
 };
+
+/*
+ * What measuring needs of a backend. measure.c calls these in its one order of
+ * things; operations themselves go straight to cm_comm_run(). All run on the
+ * rank's thread. "Blocks" means: until what the rank has enqueued is done, with
+ * the waiter's deadline and abort word.
+ */
+struct cm_meter_ops {
+    /* Memory and communicator: m->buffers, m->comm. Collective. close() also if it fails. */
+    enum cm_status (*open)(struct cm_meter *m);
+    /* orderly: all ranks close, and may wait for each other. Fine after a failed open. */
+    void (*close)(struct cm_meter *m, bool orderly);
+
+    /* Data of t->seed in IN, poison and guards everywhere else. May only enqueue it. */
+    enum cm_status (*fill)(struct cm_meter *m, const struct cm_trial *t);
+    /* Hold all buffers, whose operations are done, against cm_meter_args(). Adds to *c. */
+    enum cm_status (*check)(struct cm_meter *m, const struct cm_trial *t, struct cm_check *c);
+    /* The fault `corrupt`, after an operation that is done. */
+    enum cm_status (*corrupt)(struct cm_meter *m, const struct cm_trial *t,
+                              enum cm_phase_name phase, int64_t iter);
+
+    /* Blocks until all operations of the rank are done. */
+    enum cm_status (*sync)(struct cm_meter *m);
+    /*
+     * `ops` more operations are enqueued: blocks while too many are not done, because a launch
+     * that blocks for want of room in a queue has no deadline. NULL: operations block themselves.
+     */
+    enum cm_status (*pace)(struct cm_meter *m, int64_t ops);
+    /* Note the time at which what came before is done, as mark k in [0, CM_MARKS]. Never blocks. */
+    enum cm_status (*mark)(struct cm_meter *m, int k);
+    /* ns[i]: time between marks i and i + 1, for i < n. Blocks until mark n is reached. */
+    enum cm_status (*elapsed)(struct cm_meter *m, int n, int64_t *ns);
+
+    /* Graphs (-G); NULL: there are none. One lives at a time. */
+    enum cm_status (*capture_begin)(struct cm_meter *m);
+    /* Always after a begin; `st`: how recording went, returned if it is a failure. */
+    enum cm_status (*capture_end)(struct cm_meter *m, enum cm_status st);
+    enum cm_status (*replay)(struct cm_meter *m);
+    void (*graph_free)(struct cm_meter *m); /* none is fine */
+
+    /* A named range in a profiler's time line; NULL: none. */
+    void (*range_push)(const char *name);
+    void (*range_pop)(void);
+    /* Memory of the rank's GPU so far, if -M wants to know; NULL: none. */
+    enum cm_status (*memory)(struct cm_meter *m, struct cm_memory *out);
+};
+extern const struct cm_meter_ops cm_meter_host;
+extern const struct cm_meter_ops cm_meter_cuda; /* builds with CUDA: through cm_backend_cuda */
+
+/*
+ * Timed steps of a row and the operations in each: an iteration has agg_iters;
+ * with -G a step is one replay of the whole loop.
+ */
+static inline int cm_steps_of(const struct cm_opts_run *o)
+{
+    return o->graph > 0 ? o->graph : o->iters;
+}
+
+static inline double cm_step_ops(const struct cm_opts_run *o)
+{
+    return (double)o->agg_iters * (o->graph > 0 ? o->iters : 1);
+}
+
+/* Does every step have a mark, or only the whole loop? */
+static inline bool cm_meter_marks_steps(const struct cm_meter *m)
+{
+    const struct cm_opts_run *o = &m->rank->opts->run;
+
+    return m->sample_ns != NULL || o->check_every > 0 || o->blocking == 3;
+}
 
 /*
  * The trial of a row: `op` without its buffers, `c` the row's counts; `send`
@@ -61,5 +141,14 @@ struct cm_trial cm_trial_of(const struct cm_meter *m, const struct cm_op_args *o
 /* Collective over all ranks of the job. Any failure ends the job. */
 CM_MUST_CHECK enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t,
                                         struct cm_reading *out);
+
+/* For backends: the trial's buffers and what they must hold. Sums are those in the meter. */
+struct cm_check_args cm_meter_args(const struct cm_meter *m, const struct cm_trial *t);
+
+/*
+ * For backends: open m->comm at the rank's place in the segment; `gpu` as in
+ * cm_comm_args. m->buffers is set. CM_ENOMEM, CM_EINVAL.
+ */
+CM_MUST_CHECK enum cm_status cm_meter_open_comm(struct cm_meter *m, const struct cm_comm_gpu *gpu);
 
 #endif

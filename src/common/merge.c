@@ -51,7 +51,7 @@ static double per_op_us(const struct cm_merge *m, int64_t ns)
 {
     const struct cm_opts_run *o = &m->rank->opts->run;
 
-    return (double)ns / ((double)o->iters * o->agg_iters) / CM_NS_PER_US;
+    return (double)ns / (cm_steps_of(o) * cm_step_ops(o)) / CM_NS_PER_US;
 }
 
 static double combined_us(const struct cm_merge *m, const struct cm_result *r, double of_first)
@@ -100,9 +100,9 @@ static void merge_ranks(const struct cm_merge *m, int group, int half, struct cm
 static void merge_samples(const struct cm_merge *m, int group, int half, struct cm_result *out)
 {
     const struct cm_opts_run *o = &m->rank->opts->run;
-    size_t skip = (size_t)o->per_iter_skip, n = (size_t)o->iters - skip;
+    size_t skip = (size_t)o->per_iter_skip, steps = (size_t)cm_steps_of(o), n = steps - skip;
 
-    if (m->sample_us[half] == NULL || n == 0)
+    if (m->sample_us[half] == NULL || skip >= steps)
         return;
     out->has_samples = true;
     out->sample_us = m->sample_us[half][group] + skip;
@@ -124,6 +124,18 @@ static struct cm_result merge_half(const struct cm_merge *m, int group, int half
         out.alg_gbs = (double)first->alg_bytes / out.time_us / 1e3;
     out.bus_gbs = out.alg_gbs * m->bench->bus_factor(ranks_in(m, group));
     return out;
+}
+
+/* Of the GPU that needs most. */
+static struct cm_memory most_memory(const struct cm_merge *m, int group)
+{
+    struct members s = {m, group, 0};
+    struct cm_memory most = {0};
+    int rank;
+
+    while ((rank = next_member(&s)) >= 0)
+        cm_memory_most(&most, &m->records[rank].memory);
+    return most;
 }
 
 static void name_choice(const struct cm_record *r, struct cm_row *out)
@@ -165,6 +177,7 @@ void cm_merge_row(const struct cm_merge *m, int group, struct cm_row *out)
         out->note = out->half[out->half[0].why == why_text[CM_NOT_ASKED]].why;
     else if (!out->counted)
         out->note = "one rank: nothing is communicated";
+    out->memory = most_memory(m, group);
     name_choice(first, out);
 }
 

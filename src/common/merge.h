@@ -20,6 +20,7 @@ struct cm_record {
     char algo[16];
     int32_t why[2]; /* enum cm_why, per placement */
     struct cm_reading half[2];
+    struct cm_memory memory; /* so far, of the rank's GPU; another rank of it may tell */
 };
 
 /* The ranks' records and samples of one row. */
@@ -28,7 +29,7 @@ struct cm_merge {
     const struct cm_rank *rank; /* world rank 0: infos, options */
     const struct cm_point *point;
     const struct cm_record *records; /* of all world ranks */
-    double *const *sample_us[2];     /* [placement][group][iteration], or NULL */
+    double *const *sample_us[2];     /* [placement][group][step], or NULL */
     double *scratch;                 /* room for the samples of one loop */
     int64_t start_unix_ms;
 };

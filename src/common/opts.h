@@ -62,6 +62,7 @@ struct cm_opts_engine {
     int channels;     /* 0: automatic */
     size_t chunk;     /* 0: automatic */
     size_t buffer;    /* NCCL_BUFFSIZE: bytes of one port (all slots); 0: default */
+    bool p2p_disable; /* GPUs reach each other through host memory; no effect on the host */
 };
 struct cm_opts_report {
     const char *json, *csv;  /* paths, "-" is stdout, NULL: none */
@@ -70,6 +71,7 @@ struct cm_opts_report {
     const char *debug_file;
     double min_bw_gbs; /* the average bus bandwidth must reach 0.9 of it; 0: no threshold */
     bool plan;         /* --plan: print, verify and end */
+    const char *topo;  /* --topo: dump, matrix or a file, see cm_topo_mode(); NULL: a run */
 };
 /* Traffic of alltoallv. */
 struct cm_opts_alltoallv {
@@ -109,6 +111,10 @@ struct cm_bench;
 CM_MUST_CHECK enum cm_status cm_opts_parse(int argc, char **argv, const struct cm_bench *bench,
                                            struct cm_opts *o, enum cm_parsed *what);
 void cm_opts_free(struct cm_opts *o);
+
+/* "-G/--cudagraph '4'": the first option in use that only the CUDA backend has; false: none. */
+enum { CM_GPU_OPTION_BYTES = 64 };
+bool cm_opts_gpu_option(const struct cm_opts *o, char text[CM_GPU_OPTION_BYTES]);
 
 /* Checks that need the number of ranks: roots, length of the node map. CM_EINVAL, logged. */
 CM_MUST_CHECK enum cm_status cm_opts_check_ranks(const struct cm_opts *o, int nranks);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "common/backend.h"
 #include "common/inject.h"
 #include "common/opts_table.h"
 
@@ -84,6 +85,67 @@ static enum cm_status check_chunk(const struct cm_opts_engine *e)
                    cm_format_size(slot, most));
 }
 
+/*
+ * A captured graph is the whole timed loop: nothing can happen, or be
+ * measured, between its operations.
+ */
+static enum cm_status check_graph(const struct cm_opts *o)
+{
+    const struct cm_opts_run *r = &o->run;
+
+    if (r->graph == 0)
+        return CM_OK;
+    if (r->blocking != 0)
+        return CM_FAIL(CM_EINVAL,
+                       "-G/--cudagraph '%d' with -z/--blocking '%d': nothing can wait between the "
+                       "operations of a graph",
+                       r->graph, r->blocking);
+    if (r->per_iter)
+        return CM_FAIL(CM_EINVAL,
+                       "-G/--cudagraph '%d' with -I/--per_iter_timing '1': a graph has no single "
+                       "iterations to be timed",
+                       r->graph);
+    if (r->check_every > 0)
+        return CM_FAIL(CM_EINVAL,
+                       "-G/--cudagraph '%d' with --check-every '%d': a graph has no single "
+                       "iterations to be checked",
+                       r->graph, r->check_every);
+    if (o->launch.null_stream)
+        return CM_FAIL(CM_EINVAL,
+                       "-G/--cudagraph '%d' with -y/--stream_null '1': CUDA cannot capture the "
+                       "NULL stream",
+                       r->graph);
+    return CM_OK;
+}
+
+bool cm_opts_gpu_option(const struct cm_opts *o, char text[CM_GPU_OPTION_BYTES])
+{
+    text[0] = '\0';
+    if (o->run.graph > 0)
+        snprintf(text, CM_GPU_OPTION_BYTES, "-G/--cudagraph '%d'", o->run.graph);
+    else if (o->launch.null_stream)
+        snprintf(text, CM_GPU_OPTION_BYTES, "-y/--stream_null '1'");
+    else if (o->launch.oversubscribe)
+        snprintf(text, CM_GPU_OPTION_BYTES, "--oversubscribe");
+    return text[0] != '\0';
+}
+
+/* What is known before a device is looked for. */
+static enum cm_status check_backend(const struct cm_opts *o)
+{
+    bool built = &cm_backend_cuda != NULL;
+    char text[CM_GPU_OPTION_BYTES];
+
+    if (o->launch.backend == CM_BACKEND_CUDA && !built)
+        return CM_FAIL(CM_EUNSUP,
+                       "--backend 'cuda': this build has no CUDA backend (built without nvcc)");
+    if ((built && o->launch.backend != CM_BACKEND_HOST) || !cm_opts_gpu_option(o, text))
+        return CM_OK;
+    if (built)
+        return CM_FAIL(CM_EINVAL, "%s needs CUDA, but --backend 'host' was chosen", text);
+    return CM_FAIL(CM_EINVAL, "%s needs CUDA, and this build has no CUDA backend", text);
+}
+
 /* Iterations in which a fault of `phase` can strike (enum cm_phase_name or -1: the longest). */
 static int64_t iterations(const struct cm_opts_run *r, int phase)
 {
@@ -134,7 +196,7 @@ enum cm_status cm_opts_check(struct cm_parse *p)
         st = check_chunk(&p->o->engine);
     if (st == CM_OK)
         st = check_inject(p->o);
-    if (st == CM_OK && p->o->launch.backend == CM_BACKEND_CUDA)
-        st = CM_FAIL(CM_EUNSUP, "--backend 'cuda': this build has no CUDA backend");
-    return st;
+    if (st == CM_OK)
+        st = check_backend(p->o);
+    return st == CM_OK ? check_graph(p->o) : st;
 }

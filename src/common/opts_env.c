@@ -25,6 +25,7 @@ static const struct known {
     {"NCCL_ALGO", "algo", false},
     {"NCCL_PROTO", "proto", false},
     {"NCCL_BUFFSIZE", "buffsize", false},
+    {"NCCL_P2P_DISABLE", "p2p-disable", false},
     {"NCCL_DEBUG", "debug", false},
     {"NCCL_DEBUG_FILE", "debug-file", false},
     {"NCCL_TESTS_DEVICE", "device", false},

@@ -190,7 +190,7 @@ enum cm_status cm_option_set(const struct cm_option *row, const char *where, con
         return cm_inject_parse(text, 0, &fault); /* it has logged its own failure */
     if (row->kind == CM_OPTION_REFUSED && cm_parse_int(text, INT32_MIN, INT32_MAX, &v) &&
         cm_parse_int(row->preset, INT32_MIN, INT32_MAX, &preset) && v != preset)
-        return CM_FAIL(CM_EINVAL, "%s '%s': %s; the host backend accepts only %s", where, text,
-                       row->refused, row->preset);
+        return CM_FAIL(CM_EINVAL, "%s '%s': %s; only %s is accepted", where, text, row->refused,
+                       row->preset);
     return CM_OK;
 }

@@ -23,7 +23,8 @@ struct subject {
     enum cm_coll coll;
     enum cm_mode mode;
     int n, root;
-    struct cm_plan **plans; /* of all n ranks */
+    const int32_t *order, *node; /* of --node-map, or NULL */
+    struct cm_plan **plans;      /* of all n ranks */
 };
 
 static void free_plans(struct subject *s)
@@ -42,8 +43,13 @@ static enum cm_status build_plans(struct subject *s)
     if (s->plans == NULL)
         return CM_FAIL(CM_ENOMEM, "plans of %d ranks", s->n);
     for (int r = 0; st == CM_OK && r < s->n; r++) {
-        struct cm_build_args a = {
-            .coll = s->coll, .mode = s->mode, .rank = r, .n = s->n, .root = s->root};
+        struct cm_build_args a = {.coll = s->coll,
+                                  .mode = s->mode,
+                                  .rank = r,
+                                  .n = s->n,
+                                  .root = s->root,
+                                  .order = s->order,
+                                  .node = s->node};
 
         st = cm_plan_build(s->algo, &a, &s->plans[r]);
     }
@@ -157,29 +163,53 @@ static enum cm_status prove_form(struct subject s, const struct cm_opts *o, stru
     return st;
 }
 
-enum cm_status cm_plan_mode(const struct cm_bench *b, const struct cm_opts *o)
+/* Node map and ring order into map[2 * ranks], as the communicator takes them. */
+static void read_map(const struct cm_opts *o, int ranks, int32_t *map, struct subject *s)
 {
-    int ranks = o->launch.threads * o->launch.gpus;
+    if (o->launch.node_map == NULL || !cm_parse_node_map(o->launch.node_map, ranks, map))
+        return;
+    cm_order_by_node(map, ranks, map + ranks);
+    s->node = map;
+    s->order = map + ranks;
+}
+
+/* Every algorithm and mode that the options leave open. */
+static enum cm_status prove_forms(struct subject s, const struct cm_opts *o)
+{
     struct tally t = {0, 0};
     enum cm_status st = CM_OK;
 
-    if (ranks > 1) {
-        st = cm_opts_check_ranks(o, ranks);
-        if (st != CM_OK)
-            return st;
-    }
     for (const struct cm_algo *a = cm_algos; st == CM_OK && a->name != NULL; a++) {
         if (o->engine.algo != NULL && a != cm_algo_find(o->engine.algo))
             continue;
         for (int mode = CM_MODE_COPY; st == CM_OK && mode <= CM_MODE_DIRECT; mode++) {
-            struct subject s = {.algo = a, .coll = b->coll, .mode = (enum cm_mode)mode};
-
+            s.algo = a;
+            s.mode = (enum cm_mode)mode;
             if (o->engine.mode < 0 || o->engine.mode == mode)
                 st = prove_form(s, o, &t);
         }
     }
     if (st == CM_OK && t.built == 0)
         return CM_FAIL(CM_EUNSUP, "--plan: %s has no plan for these options",
-                       cm_colls[b->coll].name);
+                       cm_colls[s.coll].name);
     return st == CM_OK && t.failed > 0 ? CM_EDATA : st;
+}
+
+enum cm_status cm_plan_mode(const struct cm_bench *b, const struct cm_opts *o)
+{
+    int ranks = o->launch.threads * o->launch.gpus;
+    enum cm_status st = ranks > 1 ? cm_opts_check_ranks(o, ranks) : CM_OK;
+    struct subject s = {.coll = b->coll};
+    int32_t *map;
+
+    if (st != CM_OK)
+        return st;
+    map = calloc(2 * (size_t)ranks, sizeof(*map));
+    if (map == NULL)
+        return CM_FAIL(CM_ENOMEM, "node map of %d ranks", ranks);
+    if (ranks > 1)
+        read_map(o, ranks, map, &s);
+    st = prove_forms(s, o);
+    free(map);
+    return st;
 }

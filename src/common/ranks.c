@@ -69,8 +69,15 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .wire = j->wire->name,
         .library = j->has_library ? j->library : NULL,
         .oversubscribed = w->oversubscribed,
-        .arena_bytes = j->layout.arena_bytes,
+        .arena_bytes = j->arena_bytes,
+        .backend = j->backend,
+        .gpu_driver = w->driver,
+        .gpu_runtime = w->runtime,
+        .shared_gpus = w->shared_gpus,
+        .no_gpu = w->no_gpu[0] != '\0' ? w->no_gpu : NULL,
     };
+    if (j->backend != NULL)
+        r->gpu = j->gpu[rank - w->first_of[j->boot.proc]];
     r->waiter = (struct cm_waiter){
         .rank = rank,
         .nranks = w->n,
@@ -96,10 +103,13 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
 /* On the rank's own CPU, so that its memory comes from its own NUMA node. */
 static enum cm_status rank_begin(const struct cm_job *j, struct cm_rank *r)
 {
-    enum cm_status st = cm_inject_before(&j->inject, &r->waiter, r->rank, CM_AT_SETUP, 0);
+    enum cm_status st = r->backend != NULL ? r->backend->enter(&r->gpu) : CM_OK;
 
     if (st == CM_OK)
-        st = cm_segment_reserve(j->segment, cm_arena_at(&j->layout, r->rank), r->arena_bytes);
+        st = cm_inject_before(&j->inject, &r->waiter, r->rank, CM_AT_SETUP, 0);
+    if (st == CM_OK)
+        st =
+            cm_segment_reserve(j->segment, cm_arena_at(&j->layout, r->rank), j->layout.arena_bytes);
     if (st == CM_OK)
         st = cm_team_barrier(&r->team);
     r->waiter.timeout_ns = j->rows_ns;

@@ -32,6 +32,14 @@ struct cm_result {
     const double *sample_us; /* samples.n values in order, or NULL; copied by cm_report_row() */
 };
 
+/* Bytes of one GPU's memory that the job uses: the engine's, the buffers', most so far. */
+struct cm_memory {
+    uint64_t init, buffers, peak; /* 0: not known, or there is no GPU */
+};
+
+/* Each figure of *most becomes the larger of both. */
+void cm_memory_most(struct cm_memory *most, const struct cm_memory *m);
+
 /* Texts are not copied: they must outlive the report. */
 struct cm_row {
     int cycle, group;
@@ -44,6 +52,7 @@ struct cm_row {
     int channels;
     int64_t start_unix_ms;
     struct cm_result half[2]; /* 0: out of place, 1: in place */
+    struct cm_memory memory;  /* -M, on GPUs */
 };
 
 struct cm_report;

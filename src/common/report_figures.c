@@ -151,4 +151,5 @@ void cm_report_tally(struct cm_report *rep, const struct cm_row *row)
     }
     rep->wrong += wrong;
     rep->bad_rows += wrong > 0;
+    cm_memory_most(&rep->memory, &row->memory);
 }

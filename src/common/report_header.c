@@ -10,7 +10,6 @@
 #include "common/report_int.h"
 #include "common/version.h"
 #include "engine/comm.h"
-#include "kernels/kernels.h"
 
 enum { MAX_CPUS = 4096, MERGE_ABOVE = 16 };
 
@@ -70,15 +69,16 @@ static void print_parameters(FILE *f, const struct cm_report *rep)
     const struct cm_opts *o = rep->opts;
     bool factor = o->sweep.step_factor > 1;
 
-    fprintf(f, "# collmark version %s backend=host wire=%s\n", cm_version, rep->rank->wire);
+    fprintf(f, "# collmark version %s backend=%s wire=%s\n", cm_version,
+            cm_header_backend(rep->rank), rep->rank->wire);
     fprintf(f, "# Collective test starting: %s\n", o->program);
     fprintf(f,
             "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d "
-            "iters: %d agg iters: %d validation: %d graph: 0 unalign: %d\n",
+            "iters: %d agg iters: %d validation: %d graph: %d unalign: %d\n",
             o->launch.threads, o->launch.gpus, o->sweep.min_bytes, o->sweep.max_bytes,
             factor ? (size_t)o->sweep.step_factor : o->sweep.step_bytes,
             factor ? "factor" : "bytes", o->run.warmup, o->run.iters, o->run.agg_iters,
-            o->run.checks, o->run.unalign);
+            o->run.checks, o->run.graph, o->run.unalign);
 }
 
 static void print_modes(FILE *f, const struct cm_opts *o)
@@ -124,7 +124,7 @@ static void print_forced(FILE *f, const struct cm_opts *o)
         fputc('\n', f);
 }
 
-/* Direct mode has no ports whose protocol could be chosen. */
+/* Direct mode of the host has no ports whose protocol could be chosen. */
 static void print_direct_ll(FILE *f, const struct cm_report *rep)
 {
     const struct cm_opts_engine *e = &rep->opts->engine;
@@ -132,7 +132,7 @@ static void print_direct_ll(FILE *f, const struct cm_report *rep)
     bool shared = (e->algo == NULL || strcmp(e->algo, "direct") == 0) && e->channels <= 1 &&
                   e->chunk == 0 && coll != CM_ALLTOALLV && coll != CM_HYPERCUBE;
 
-    if (e->mode != CM_MODE_DIRECT || e->proto != CM_PROTO_LL)
+    if (rep->rank->backend != NULL || e->mode != CM_MODE_DIRECT || e->proto != CM_PROTO_LL)
         return;
     if (shared)
         fprintf(f,
@@ -150,8 +150,9 @@ static void print_notes(FILE *f, const struct cm_report *rep)
 
     fprintf(f, "# Time: timed loop / operations, %s (-a %d)\n", cm_report_time_over(rep->opts),
             (int)rep->opts->run.average);
-    fprintf(f, "# Kernels: %s  clock: CLOCK_MONOTONIC\n", cm_kernel_isa());
+    fprintf(f, "# Kernels: %s  clock: %s\n", cm_header_kernels(r), cm_header_clock(r));
     fprintf(f, "# MPI: %s\n", r->library != NULL ? r->library : "not used");
+    cm_header_print_gpus(f, r);
     print_forced(f, rep->opts);
     print_direct_ll(f, rep);
     for (char **line = rep->opts->from_env; line != NULL && *line != NULL; line++)
@@ -189,6 +190,10 @@ static void print_devices(FILE *f, const struct cm_report *rep)
     for (int r = 0; r < n; r++) {
         const struct cm_rank_info *a = &infos[r];
 
+        if (a->gpu[0] != '\0') {
+            cm_header_print_gpu(f, a);
+            continue;
+        }
         while (n > MERGE_ABOVE && r + 1 < n && mergeable(a, &infos[r + 1]))
             r++;
         print_range(f, "#  Rank", a->rank, infos[r].rank);

@@ -66,6 +66,7 @@ struct cm_report {
     struct cm_tally *groups; /* one per group */
     size_t checked;          /* placements that were checked */
     int64_t wrong, bad_rows; /* wrong elements, and rows of groups that have some */
+    struct cm_memory memory; /* most over all rows */
     struct cm_note notes[CM_MAX_NOTES];
     int nnotes;
     int64_t progress_ns; /* when progress was last shown; 0: nothing is shown */
@@ -143,5 +144,26 @@ struct cm_share {
     int ranks, cpus;
 };
 struct cm_share cm_header_share(const struct cm_report *rep);
+
+/* ---- backend and GPUs (report_gpu.c) ---- */
+
+enum { CM_VERSION_BYTES = 24 };
+
+const char *cm_header_backend(const struct cm_rank *r);     /* "host", "cuda" */
+const char *cm_header_clock(const struct cm_rank *r);       /* where times come from */
+const char *cm_header_kernels(const struct cm_rank *r);     /* what reduces */
+const char *cm_header_device(const struct cm_rank_info *i); /* name of the GPU, or of the CPU */
+
+/* "13.0" for 13000, in buf (CM_VERSION_BYTES); NULL if it is not known. */
+char *cm_cuda_version(int version, char *buf);
+
+/* Lines of the header: the backend's, nothing for a host that was asked for. */
+void cm_header_print_gpus(FILE *f, const struct cm_rank *r);
+
+/* Line of a rank on a GPU. */
+void cm_header_print_gpu(FILE *f, const struct cm_rank_info *i);
+
+/* Line of the footer; nothing if there is nothing to tell. */
+void cm_footer_print_gpu_memory(FILE *f, const struct cm_memory *m);
 
 #endif

@@ -14,7 +14,6 @@
 #include "common/opts_table.h"
 #include "common/report_int.h"
 #include "common/version.h"
-#include "kernels/kernels.h"
 
 extern char **environ;
 
@@ -120,16 +119,29 @@ static void add_machine(cJSON *doc, const struct cm_report *rep)
 {
     cJSON *m = cJSON_AddObjectToObject(doc, "machine");
     struct cm_share share = cm_header_share(rep);
+    const struct cm_rank *r = rep->rank;
+    char version[CM_VERSION_BYTES];
 
-    add_text(m, "backend", "host");
-    add_text(m, "wire", rep->rank->wire);
-    add_text(m, "kernels", cm_kernel_isa());
-    add_text(m, "clock", "CLOCK_MONOTONIC");
-    add_text(m, "mpi", rep->rank->library);
+    add_text(m, "backend", cm_header_backend(r));
+    add_text(m, "no_gpu", r->no_gpu);
+    add_text(m, "cuda_driver", cm_cuda_version(r->gpu_driver, version));
+    add_text(m, "cuda_runtime", cm_cuda_version(r->gpu_runtime, version));
+    add_bool(m, "shared_gpus", r->shared_gpus);
+    add_bool(m, "staged", r->gpu.staged);
+    add_text(m, "wire", r->wire);
+    add_text(m, "kernels", cm_header_kernels(r));
+    add_text(m, "clock", cm_header_clock(r));
+    add_text(m, "mpi", r->library);
     add_whole(m, "local_ranks", share.ranks);
     add_whole(m, "local_cpus", share.cpus);
-    add_bool(m, "oversubscribed", rep->rank->oversubscribed);
-    add_whole(m, "arena_bytes", (int64_t)rep->rank->arena_bytes);
+    add_bool(m, "oversubscribed", r->oversubscribed);
+    add_whole(m, "arena_bytes", (int64_t)r->arena_bytes);
+    if (rep->memory.peak > 0) {
+        m = cJSON_AddObjectToObject(m, "gpu_memory");
+        add_whole(m, "initialization", (int64_t)rep->memory.init);
+        add_whole(m, "buffers", (int64_t)rep->memory.buffers);
+        add_whole(m, "peak", (int64_t)rep->memory.peak);
+    }
 }
 
 static void add_devices(cJSON *doc, const struct cm_report *rep)
@@ -150,7 +162,8 @@ static void add_devices(cJSON *doc, const struct cm_report *rep)
         add_text(d, "hostname", i->host);
         add_text(d, "boot_id", i->boot_id);
         add_whole(d, "device", i->device);
-        add_text(d, "device_info", i->cpu);
+        add_text(d, "device_info", cm_header_device(i));
+        add_text(d, "bus_id", i->bus_id[0] != '\0' ? i->bus_id : NULL);
         add_text(d, "cpus", i->cpus);
         add_whole(d, "numa", i->numa);
         cJSON_AddItemToArray(devices, d);

@@ -202,6 +202,7 @@ static void print_memory(FILE *f, const struct cm_report *rep)
     getrusage(RUSAGE_SELF, &use);
     fprintf(f, "# Host memory usage    : %s of buffers per rank | %ldK peak of the first process\n",
             cm_format_size(rep->rank->arena_bytes, arena), use.ru_maxrss);
+    cm_footer_print_gpu_memory(f, &rep->memory);
 }
 
 static void print_footer(FILE *f, const struct cm_report *rep, const struct cm_end *end)

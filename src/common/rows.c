@@ -23,7 +23,7 @@ struct cm_rows {
     struct cm_matrix_set matrices;
     struct cm_record *records; /* of all world ranks */
     int64_t *gathered;         /* samples: one chunk of all world ranks */
-    double **sample_us[2];     /* rank 0: [placement][group][iteration] */
+    double **sample_us[2];     /* rank 0: [placement][group][step] */
     double *scratch;
     int64_t wrong, bad;
 };
@@ -36,77 +36,46 @@ static bool wants_samples(const struct cm_opts *o)
 static enum cm_status open_samples(struct cm_rows *rows)
 {
     const struct cm_rank *r = rows->rank;
-    size_t iters = (size_t)r->opts->run.iters, groups = (size_t)r->ngroups;
+    size_t steps = (size_t)cm_steps_of(&r->opts->run), groups = (size_t)r->ngroups;
     bool ok;
 
     rows->gathered = malloc((size_t)r->n * CHUNK * sizeof(*rows->gathered));
-    rows->meter.sample_ns = malloc(iters * sizeof(*rows->meter.sample_ns));
+    rows->meter.sample_ns = malloc(steps * sizeof(*rows->meter.sample_ns));
     ok = rows->gathered != NULL && rows->meter.sample_ns != NULL;
     if (ok && r->rank == 0) {
-        rows->scratch = malloc(iters * sizeof(*rows->scratch));
+        rows->scratch = malloc(steps * sizeof(*rows->scratch));
         ok = rows->scratch != NULL;
     }
     for (int half = 0; ok && r->rank == 0 && half < 2; half++) {
         rows->sample_us[half] = calloc(groups, sizeof(*rows->sample_us[half]));
         ok = rows->sample_us[half] != NULL;
         for (size_t g = 0; ok && g < groups; g++) {
-            rows->sample_us[half][g] = malloc(iters * sizeof(double));
+            rows->sample_us[half][g] = malloc(steps * sizeof(double));
             ok = rows->sample_us[half][g] != NULL;
         }
     }
-    return ok ? CM_OK : CM_FAIL(CM_ENOMEM, "samples of %zu iterations", iters);
-}
-
-static enum cm_status open_comm(struct cm_rows *rows, int32_t *node)
-{
-    struct cm_rank *r = rows->rank;
-    const struct cm_opts_engine *o = &r->opts->engine;
-    struct cm_comm_args a = {.rank = r->group_rank,
-                             .n = r->group_n,
-                             .world = r->group_world,
-                             .node = node,
-                             .base = r->base,
-                             .layout = r->layout,
-                             .waiter = &r->waiter,
-                             .scratch_at = cm_arena_at(r->layout, r->rank) +
-                                           rows->meter.buffers.scratch_at,
-                             .scratch_bytes = rows->meter.buffers.scratch_bytes,
-                             .force = {.algo = o->algo,
-                                       .mode = o->mode,
-                                       .proto = (enum cm_proto)o->proto,
-                                       .channels = o->channels,
-                                       .chunk = o->chunk},
-                             .trace = r->trace};
-
-    for (int i = 0; i < r->group_n; i++)
-        node[i] = r->node_of[r->group_world[i]];
-    return cm_comm_open(&a, &rows->meter.comm);
+    return ok ? CM_OK : CM_FAIL(CM_ENOMEM, "samples of %zu steps", steps);
 }
 
 static enum cm_status open_all(struct cm_rows *rows)
 {
     struct cm_rank *r = rows->rank;
-    int32_t *node = malloc((size_t)r->group_n * sizeof(*node));
-    void *arena = (char *)r->base + cm_arena_at(r->layout, r->rank);
-    enum cm_status st = CM_OK;
+    struct cm_meter *m = &rows->meter;
+    enum cm_status st;
 
+    m->bench = rows->bench;
+    m->rank = r;
+    m->ops = r->backend != NULL ? r->backend->meter : &cm_meter_host;
+    m->lines = MAX_LINES;
+    m->diag = &cm_rank_shared(r->base, r->layout, r->rank)->diag;
     rows->records = calloc((size_t)r->n, sizeof(*rows->records));
-    if (node == NULL || rows->records == NULL)
-        st = CM_FAIL(CM_ENOMEM, "records of %d ranks", r->n);
-    rows->meter.bench = rows->bench;
-    rows->meter.rank = r;
-    rows->meter.lines = MAX_LINES;
-    rows->meter.diag = &cm_rank_shared(r->base, r->layout, r->rank)->diag;
-    rows->meter.buffers = cm_buffers_place(r->opts, r->n, r->rank, arena);
-    if (st == CM_OK && wants_samples(r->opts))
-        st = open_samples(rows);
-    if (st == CM_OK)
-        st = open_comm(rows, node);
-    free(node);
-    return st;
+    if (rows->records == NULL)
+        return CM_FAIL(CM_ENOMEM, "records of %d ranks", r->n);
+    st = wants_samples(r->opts) ? open_samples(rows) : CM_OK;
+    return st == CM_OK ? m->ops->open(m) : st;
 }
 
-enum cm_status cm_rows_open(const struct cm_bench *b, struct cm_rank *r, struct cm_report *report,
+enum cm_status cm_rows_open(const struct cm_bench *b, struct cm_rank *r,
                             const struct cm_traffic *traffic, struct cm_rows **out)
 {
     struct cm_rows *rows = calloc(1, sizeof(*rows));
@@ -116,25 +85,30 @@ enum cm_status cm_rows_open(const struct cm_bench *b, struct cm_rank *r, struct 
         return CM_FAIL(CM_ENOMEM, "rows: %zu bytes", sizeof(*rows));
     rows->bench = b;
     rows->rank = r;
-    rows->report = report;
     rows->matrices = (struct cm_matrix_set){.traffic = traffic,
                                             .scale = r->opts->alltoallv.matrix_scale,
                                             .spread = r->opts->alltoallv.spread,
                                             .n = r->group_n};
     st = open_all(rows);
     if (st != CM_OK) {
-        cm_rows_close(rows);
+        cm_rows_close(rows, false);
         return st;
     }
     *out = rows;
     return CM_OK;
 }
 
-void cm_rows_close(struct cm_rows *rows)
+void cm_rows_report(struct cm_rows *rows, struct cm_report *report)
+{
+    rows->report = report;
+}
+
+void cm_rows_close(struct cm_rows *rows, bool orderly)
 {
     if (rows == NULL)
         return;
-    cm_comm_close(rows->meter.comm);
+    if (rows->meter.ops != NULL)
+        rows->meter.ops->close(&rows->meter, orderly);
     cm_matrix_set_free(&rows->matrices); /* after the communicator that knows their addresses */
     for (int half = 0; half < 2; half++) {
         for (int g = 0; rows->sample_us[half] != NULL && g < rows->rank->ngroups; g++)
@@ -207,15 +181,15 @@ static enum cm_why why_not(const struct cm_rows *rows, const struct row *row,
     return p->root >= rows->rank->group_n ? CM_NO_ROOT : CM_RUNS;
 }
 
-/* Chunk by chunk: each iteration's time is that of the slowest rank of its group. */
+/* Chunk by chunk: each step's time is that of the slowest rank of its group. */
 static enum cm_status gather_samples(struct cm_rows *rows, int half)
 {
     struct cm_rank *r = rows->rank;
-    int iters = r->opts->run.iters;
-    double ops = r->opts->run.agg_iters;
+    int steps = cm_steps_of(&r->opts->run);
+    double ops = cm_step_ops(&r->opts->run);
 
-    for (int at = 0; at < iters; at += CHUNK) {
-        int n = iters - at < CHUNK ? iters - at : CHUNK;
+    for (int at = 0; at < steps; at += CHUNK) {
+        int n = steps - at < CHUNK ? steps - at : CHUNK;
         enum cm_status st = cm_team_gather(&r->team, rows->meter.sample_ns + at,
                                            (size_t)n * sizeof(int64_t), rows->gathered);
 
@@ -308,16 +282,26 @@ static void report(struct cm_rows *rows, const struct cm_point *p, int64_t start
     }
 }
 
-enum cm_status cm_rows_run(struct cm_rows *rows, const struct cm_point *p)
+static enum cm_status measure_row(struct cm_rows *rows, const struct cm_point *p)
 {
+    struct cm_meter *m = &rows->meter;
     struct row row = {0};
-    int64_t start = unix_ms();
     enum cm_status st = plan_row(rows, p, &row);
 
     for (int half = 0; st == CM_OK && half < 2; half++)
         st = run_half(rows, p, &row, half);
+    if (st == CM_OK && rows->rank->opts->report.memory && m->ops->memory != NULL)
+        st = m->ops->memory(m, &row.record.memory);
     if (st == CM_OK)
         st = cm_team_gather(&rows->rank->team, &row.record, sizeof(row.record), rows->records);
+    return st;
+}
+
+enum cm_status cm_rows_run(struct cm_rows *rows, const struct cm_point *p)
+{
+    int64_t start = unix_ms();
+    enum cm_status st = measure_row(rows, p);
+
     if (st != CM_OK)
         return st;
     sum_up(rows);

@@ -13,14 +13,18 @@
 struct cm_rows; /* belongs to the rank's thread */
 
 /*
- * The rows of a rank. Opens its communicator and places its buffers; `report`
- * only on world rank 0, else NULL. `traffic`: alltoallv's file, or NULL.
- * *out is untouched unless CM_OK. CM_ENOMEM, CM_EINVAL.
+ * The rows of a rank. Opens its memory and its communicator, together with the
+ * other ranks. `traffic`: alltoallv's file, or NULL. *out is untouched unless
+ * CM_OK. CM_ENOMEM, CM_EINVAL, CM_EUNSUP; CM_ESYS, CM_ETIMEOUT and CM_EABORT on GPUs.
  */
 CM_MUST_CHECK enum cm_status cm_rows_open(const struct cm_bench *b, struct cm_rank *r,
-                                          struct cm_report *report,
                                           const struct cm_traffic *traffic, struct cm_rows **out);
-void cm_rows_close(struct cm_rows *rows); /* NULL is fine */
+
+/* World rank 0: where the rows go from now on. */
+void cm_rows_report(struct cm_rows *rows, struct cm_report *report);
+
+/* NULL is fine. `orderly`: all ranks of the job close, and on GPUs may wait for each other. */
+void cm_rows_close(struct cm_rows *rows, bool orderly);
 
 /* Measure, check and report one row. Collective over all ranks of the job. */
 CM_MUST_CHECK enum cm_status cm_rows_run(struct cm_rows *rows, const struct cm_point *p);

@@ -15,13 +15,15 @@
 
 #include "common/affinity.h"
 #include "common/agree.h"
+#include "common/world_gpu.h"
 
 /* What a process tells the others. */
 struct facts {
-    int32_t threads, gpus, pid, quota;
+    int32_t threads, gpus, device, pid, quota;
     char host[64], boot_id[40], cpu[64];
     struct cm_cpus cpus;
     struct cm_digest options;
+    struct cm_gpu_facts gpu;
 };
 
 static void read_boot_id(char *buf, size_t size)
@@ -42,6 +44,7 @@ static void fill_facts(const struct cm_opts *o, struct facts *f)
     memset(f, 0, sizeof(*f));
     f->threads = o->launch.threads;
     f->gpus = o->launch.gpus;
+    f->device = o->launch.device;
     f->pid = (int32_t)getpid();
     f->quota = cm_cpu_quota();
     if (gethostname(f->host, sizeof(f->host) - 1) != 0 || f->host[0] == '\0')
@@ -51,20 +54,20 @@ static void fill_facts(const struct cm_opts *o, struct facts *f)
     cm_cpu_model(f->cpu, sizeof(f->cpu));
     cm_cpus_allowed(&f->cpus);
     cm_digest_fill(o, &f->options);
+    if (o->launch.backend != CM_BACKEND_HOST && &cm_backend_cuda != NULL)
+        cm_backend_cuda.facts(&f->gpu);
 }
-
-/* Process 0 logs, all return `st`. */
-#define REFUSE(b, st, ...) ((b)->proc == 0 ? CM_FAIL((st), __VA_ARGS__) : (st))
 
 /* No wire of this version leaves the machine; the boot id tells machines apart, names may not. */
 static enum cm_status check_one_machine(const struct cm_boot *b, const struct facts *all)
 {
     for (int p = 1; p < b->nprocs; p++)
         if (strcmp(all[p].boot_id, all[0].boot_id) != 0)
-            return REFUSE(b, CM_EUNSUP,
-                          "processes run on several machines (process 0 on %s, process %d on %s): "
-                          "this version has no wire between machines",
-                          all[0].host, p, all[p].host);
+            return CM_REFUSE(
+                b, CM_EUNSUP,
+                "processes run on several machines (process 0 on %s, process %d on %s): "
+                "this version has no wire between machines",
+                all[0].host, p, all[p].host);
     return CM_OK;
 }
 
@@ -73,8 +76,8 @@ static enum cm_status check_programs(const struct cm_boot *b, const struct facts
 {
     for (int p = 1; p < b->nprocs; p++)
         if (strcmp(all[p].options.program, all[0].options.program) != 0)
-            return REFUSE(b, CM_EINVAL, "process 0 runs %s, but process %d runs %s",
-                          all[0].options.program, p, all[p].options.program);
+            return CM_REFUSE(b, CM_EINVAL, "process 0 runs %s, but process %d runs %s",
+                             all[0].options.program, p, all[p].options.program);
     return CM_OK;
 }
 
@@ -84,10 +87,10 @@ static enum cm_status check_options(const struct cm_boot *b, const struct facts 
         const char *name = cm_digest_difference(&all[0].options, &all[p].options);
 
         if (name != NULL)
-            return REFUSE(b, CM_EINVAL,
-                          "--%s of process %d differs from that of process 0 (the environment "
-                          "counts too)",
-                          name, p);
+            return CM_REFUSE(b, CM_EINVAL,
+                             "--%s of process %d differs from that of process 0 (the environment "
+                             "counts too)",
+                             name, p);
     }
     return CM_OK;
 }
@@ -106,7 +109,7 @@ static enum cm_status count_ranks(const struct cm_boot *b, const struct facts *a
         w->first_of[p + 1] = (int32_t)n;
     }
     if (n > CM_MAX_RANKS)
-        return REFUSE(b, CM_EINVAL, "more than %d ranks (-t x -g x processes)", CM_MAX_RANKS);
+        return CM_REFUSE(b, CM_EINVAL, "more than %d ranks (-t x -g x processes)", CM_MAX_RANKS);
     w->n = (int)n;
     return CM_OK;
 }
@@ -120,8 +123,9 @@ static enum cm_status allocate(struct cm_world *w)
     w->cpu_of = calloc(n, sizeof(*w->cpu_of));
     w->members = calloc(n, sizeof(*w->members));
     w->group_first = calloc(n + 1, sizeof(*w->group_first));
+    w->gpu_of = calloc(n, sizeof(*w->gpu_of));
     if (w->infos == NULL || w->node_of == NULL || w->cpu_of == NULL || w->members == NULL ||
-        w->group_first == NULL)
+        w->group_first == NULL || w->gpu_of == NULL)
         return CM_FAIL(CM_ENOMEM, "no memory for %d ranks", w->n);
     return CM_OK;
 }
@@ -203,6 +207,26 @@ static enum cm_status check_ranks(const struct cm_boot *b, const struct cm_opts 
     return cm_boot_agree(b, st);
 }
 
+static enum cm_status choose_gpus(const struct cm_boot *b, const struct cm_opts *o,
+                                  const struct facts *all, struct cm_world *w)
+{
+    struct cm_gpu_claim *claims = calloc((size_t)w->nprocs, sizeof(*claims));
+    enum cm_status st =
+        claims != NULL ? CM_OK : CM_FAIL(CM_ENOMEM, "no memory for %d processes", w->nprocs);
+
+    for (int p = 0; st == CM_OK && p < w->nprocs; p++)
+        claims[p] = (struct cm_gpu_claim){.threads = all[p].threads,
+                                          .gpus = all[p].gpus,
+                                          .device = all[p].device,
+                                          .host = all[p].host,
+                                          .facts = &all[p].gpu};
+    st = cm_boot_agree(b, st);
+    if (st == CM_OK)
+        st = cm_world_choose_gpus(b, o, claims, w);
+    free(claims);
+    return st;
+}
+
 static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
                             const struct facts *all, struct cm_world *w)
 {
@@ -223,13 +247,13 @@ static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
     if (st != CM_OK)
         return st;
     if (o->launch.node_map != NULL && !cm_parse_node_map(o->launch.node_map, w->n, w->node_of))
-        return REFUSE(b, CM_EINVAL, "--node-map %s: needs one node per rank (%d)",
-                      o->launch.node_map, w->n);
+        return CM_REFUSE(b, CM_EINVAL, "--node-map %s: needs one node per rank (%d)",
+                         o->launch.node_map, w->n);
     for (int p = 0; p < w->nprocs; p++)
         for (int r = w->first_of[p]; r < w->first_of[p + 1]; r++)
             fill_info(&all[p], w, p, r);
     form_groups(o, w);
-    return CM_OK;
+    return choose_gpus(b, o, all, w);
 }
 
 enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
@@ -259,5 +283,6 @@ void cm_world_free(struct cm_world *w)
     free(w->cpu_of);
     free(w->members);
     free(w->group_first);
+    free(w->gpu_of);
     memset(w, 0, sizeof(*w));
 }

@@ -18,13 +18,23 @@ struct cm_world {
     int32_t *group_first; /* where each group starts in members; ngroups + 1 entries */
     int32_t *members;     /* n: world ranks, group by group, each in world order */
     bool oversubscribed;  /* more ranks than CPUs for them */
+    /* CUDA backend: chosen by all processes together */
+    bool cuda;
+    bool shared_gpus;    /* some ranks share a GPU */
+    bool staged;         /* ranks of several processes do */
+    bool far;            /* some pair needs, or may need, areas in host memory */
+    bool far_only;       /* peer access must not be tried */
+    int driver, runtime; /* CUDA versions */
+    int32_t *gpu_of;     /* n: lowest rank on the same GPU */
+    char no_gpu[256];    /* --backend auto took the host: why; "" else */
 };
 
 /*
  * Collective over the processes of `b`. Logged by process 0 alone: CM_EINVAL
  * (options differ between processes, too many ranks, an option that does not
- * fit the number of ranks), CM_EUNSUP (several machines). CM_ENOMEM. *out may
- * be handed to cm_world_free() in any case.
+ * fit the number of ranks), CM_EUNSUP (several machines, too many ranks on
+ * GPUs), CM_ESYS (no GPU, or too few, or shared ones). CM_ENOMEM. *out may be
+ * handed to cm_world_free() in any case.
  */
 CM_MUST_CHECK enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
                                              struct cm_world *out);

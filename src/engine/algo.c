@@ -12,12 +12,14 @@
 
 /* clang-format off */
 const struct cm_algo cm_algos[] = {
-    {"direct", "everybody with everybody, one or two hops", cm_direct_builders},
-    {"oneshot", "everybody sends all to all and reduces all itself", cm_oneshot_builders},
-    {"ring", "neighbours in ring order; chains to and from a root", cm_ring_builders},
-    {"tree", "double binary tree, half of the vector on each", cm_tree_builders},
-    {"recdbl", "recursive doubling, distances 1, 2, 4, ...", cm_recdbl_builders},
-    {NULL, NULL, NULL},
+    {"direct", "everybody with everybody, one or two hops", cm_direct_builders, false},
+    {"oneshot", "everybody sends all to all and reduces all itself", cm_oneshot_builders, false},
+    {"ring", "neighbours in ring order; chains to and from a root", cm_ring_builders, false},
+    {"tree", "double binary tree, half of the vector on each", cm_tree_builders, false},
+    {"recdbl", "recursive doubling, distances 1, 2, 4, ...", cm_recdbl_builders, false},
+    {"hier", "direct inside a node, a ring per local rank between nodes", cm_hier_builders, true},
+    {"hierdbl", "likewise, recursive doubling between nodes", cm_hierdbl_builders, true},
+    {NULL, NULL, NULL, false},
 };
 /* clang-format on */
 
@@ -70,6 +72,30 @@ void cm_plan_free(struct cm_plan *p)
     free(p->waits);
     free(p->perm);
     free(p);
+}
+
+void cm_order_by_node(const int32_t *node, int n, int32_t *order)
+{
+    int at = 0;
+
+    for (int r = 0; r < n; r++) {
+        bool first = true;
+
+        for (int k = 0; k < r && first; k++)
+            first = node[k] != node[r];
+        for (int k = r; first && k < n; k++)
+            if (node[k] == node[r])
+                order[at++] = k;
+    }
+}
+
+bool cm_one_node(const int32_t *node, int n)
+{
+    int r = 0;
+
+    while (node != NULL && r < n && node[r] == node[0])
+        r++;
+    return node == NULL || r == n;
 }
 
 int cm_in_blocks(enum cm_coll c, int n)

@@ -11,8 +11,8 @@ struct cm_build_args {
     enum cm_coll coll;
     enum cm_mode mode;
     int rank, n, root;
-    const int32_t
-        *order; /* ring order: n ranks, position -> rank (NULL: 0..n-1), grouped by node */
+    const int32_t *order; /* ring order, grouped by node: position -> rank (NULL: 0..n-1) */
+    const int32_t *node;  /* node map: rank -> node, any numbers (NULL: one node) */
 };
 
 typedef enum cm_status cm_build_fn(const struct cm_build_args *a, struct cm_plan *p);
@@ -21,6 +21,7 @@ struct cm_algo {
     const char *name;          /* "ring" */
     const char *what;          /* one line for --list */
     cm_build_fn *const *build; /* CM_NCOLLS entries; NULL: no form of that collective */
+    bool by_node;              /* goes by the node map: on several nodes in copy mode only */
 };
 
 /* Rows, NULL-named last. Order is that of --list. */
@@ -35,6 +36,10 @@ const struct cm_algo *cm_algo_find(
 CM_MUST_CHECK enum cm_status cm_plan_build(const struct cm_algo *algo,
                                            const struct cm_build_args *a, struct cm_plan **out);
 void cm_plan_free(struct cm_plan *p); /* NULL is fine */
+
+/* Ring order of a node map: by node (that of the lowest rank first), then by rank. */
+void cm_order_by_node(const int32_t *node, int n, int32_t *order);
+bool cm_one_node(const int32_t *node, int n); /* also true for NULL */
 
 /* Blocks of IN and OUT for a collective of n ranks (1 or n). */
 int cm_in_blocks(enum cm_coll c, int n);

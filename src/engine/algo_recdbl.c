@@ -16,16 +16,9 @@
 
 #include "engine/build.h"
 
-/* Ranks 0 .. 2 spare - 1 form pairs: the even one is idle, the odd one acts for both. */
-struct group {
-    int size;  /* largest power of two <= n: that many ranks are active */
-    int spare; /* n - size */
-    int steps; /* log2 size */
-};
-
-static struct group group_of(int n)
+struct cm_group cm_group_of(int n)
 {
-    struct group g = {.size = 1};
+    struct cm_group g = {.size = 1};
 
     while (2 * g.size <= n) {
         g.size *= 2;
@@ -35,21 +28,9 @@ static struct group group_of(int n)
     return g;
 }
 
-static bool is_idle(const struct group *g, int rank)
+int cm_group_partner(const struct cm_group *g, int member, int k)
 {
-    return rank < 2 * g->spare && rank % 2 == 0;
-}
-
-/* An active rank that acts for an idle one has made one fold more than the others: 1, else 0. */
-static int has_pair(const struct group *g, int rank)
-{
-    return rank < 2 * g->spare;
-}
-
-/* Who exchanges with active rank `rank` in step k. */
-static int partner_of(const struct group *g, int rank, int k)
-{
-    int v = has_pair(g, rank) ? rank / 2 : rank - g->spare;
+    int v = cm_group_has_pair(g, member) ? member / 2 : member - g->spare;
     int w = v ^ 1 << k;
 
     return w < g->spare ? 2 * w + 1 : w + g->spare;
@@ -63,14 +44,14 @@ static void from_two(struct cm_plan *p, int peer, struct cm_operand theirs, stru
 }
 
 /* S log2 n sent per rank, no scratch: the partial result lives in OUT. */
-static void reduce_by_copy(struct cm_plan *p, const struct group *g)
+static void reduce_by_copy(struct cm_plan *p, const struct cm_group *g)
 {
     struct cm_operand out = cm_place(CM_OUT, p->rank, cm_at(0));
     struct cm_operand mine = cm_place(CM_IN, p->rank, cm_at(0));
-    int first = has_pair(g, p->rank) ? -1 : 0;
+    int first = cm_group_has_pair(g, p->rank) ? -1 : 0;
 
     for (int k = first; k < g->steps; k++) {
-        int peer = k < 0 ? p->rank - 1 : partner_of(g, p->rank, k);
+        int peer = k < 0 ? p->rank - 1 : cm_group_partner(g, p->rank, k);
         struct cm_operand port = cm_port(peer, CM_OUT, cm_at(0));
 
         if (k >= 0)
@@ -106,17 +87,17 @@ static struct cm_operand partial(int rank, int j)
 }
 
 /* Wait until the partner of step k has made the result of that step: it has read mine. */
-static void wait_has_read(struct cm_plan *p, const struct group *g, int k)
+static void wait_has_read(struct cm_plan *p, const struct cm_group *g, int k)
 {
-    int peer = partner_of(g, p->rank, k);
+    int peer = cm_group_partner(g, p->rank, k);
 
-    cm_wait_rank(p, peer, k + 1 + has_pair(g, peer) + 1);
+    cm_wait_rank(p, peer, k + 1 + cm_group_has_pair(g, peer) + 1);
 }
 
 /* Phase at which the whole result stands in an active rank's OUT. */
-static int last_phase(const struct group *g, int rank)
+static int last_phase(const struct cm_group *g, int rank)
 {
-    int j = g->steps + has_pair(g, rank);
+    int j = g->steps + cm_group_has_pair(g, rank);
 
     return j % 2 ? j + 2 : j + 1;
 }
@@ -132,17 +113,17 @@ static void reduce_step(struct cm_plan *p, int j, int peer, int their_j)
 }
 
 /* S log2 n loaded per rank, one vector of scratch. */
-static void reduce_by_loads(struct cm_plan *p, const struct group *g)
+static void reduce_by_loads(struct cm_plan *p, const struct cm_group *g)
 {
-    int j = has_pair(g, p->rank);
+    int j = cm_group_has_pair(g, p->rank);
 
     cm_arrive(p);
     if (j > 0)
         reduce_step(p, 0, p->rank - 1, 0);
     for (int k = 0; k < g->steps; k++, j++) {
-        int peer = partner_of(g, p->rank, k);
+        int peer = cm_group_partner(g, p->rank, k);
 
-        reduce_step(p, j, peer, k + has_pair(g, peer));
+        reduce_step(p, j, peer, k + cm_group_has_pair(g, peer));
         if (k > 0)
             wait_has_read(p, g, k - 1);
         if (k == g->steps - 1)
@@ -153,16 +134,16 @@ static void reduce_by_loads(struct cm_plan *p, const struct group *g)
     if (j % 2 == 1) {
         cm_from(p, partial(p->rank, j));
         cm_to(p, cm_place(CM_OUT, p->rank, cm_at(0)));
-        if (has_pair(g, p->rank))
+        if (cm_group_has_pair(g, p->rank))
             cm_post(p);
     }
-    if (has_pair(g, p->rank)) {
+    if (cm_group_has_pair(g, p->rank)) {
         cm_add_fold(p);
         cm_wait_rank(p, p->rank - 1, CM_PHASE_DONE);
     }
 }
 
-static void idle_by_loads(struct cm_plan *p, const struct group *g)
+static void idle_by_loads(struct cm_plan *p, const struct cm_group *g)
 {
     int actor = p->rank + 1;
 
@@ -173,16 +154,16 @@ static void idle_by_loads(struct cm_plan *p, const struct group *g)
 
 static enum cm_status all_reduce(const struct cm_build_args *a, struct cm_plan *p)
 {
-    struct group g = group_of(a->n);
+    struct cm_group g = cm_group_of(a->n);
 
     cm_add_worker(p, 0);
-    if (a->mode == CM_MODE_COPY && is_idle(&g, a->rank)) {
+    if (a->mode == CM_MODE_COPY && cm_group_idle(&g, a->rank)) {
         idle_by_copy(p);
     } else if (a->mode == CM_MODE_COPY) {
         reduce_by_copy(p, &g);
     } else {
         p->scratch = 1;
-        if (is_idle(&g, a->rank))
+        if (cm_group_idle(&g, a->rank))
             idle_by_loads(p, &g);
         else
             reduce_by_loads(p, &g);

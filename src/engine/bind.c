@@ -19,7 +19,7 @@ struct binder {
     struct cm_extent extent;
     size_t scratch_stride; /* bytes */
     size_t longest;        /* elements of the longest chunk */
-    size_t share;          /* of its first share: no share of any chunk is longer */
+    size_t share;          /* room of one share of it; no share of any chunk is longer */
     int channels;          /* in all */
     int rep;               /* repetition being bound */
 };
@@ -229,14 +229,12 @@ static enum cm_status bind_workers(struct binder *d)
     return st;
 }
 
-/* Bytes of IN or OUT of this rank. */
-static size_t buffer_bytes(const struct cm_comm *c, const struct cm_bound *b, enum cm_space space)
+size_t cm_key_bytes(const struct cm_comm *c, const struct cm_key *k, enum cm_space space)
 {
-    struct cm_extent e = {c->n, 1, b->key.count, b->esize, b->key.matrix};
-    int blocks = space == CM_IN ? cm_in_blocks(b->key.coll, c->n)
-                                : cm_out_blocks(b->key.coll, c->n);
+    struct cm_extent e = {c->n, 1, k->count, cm_dtypes[k->dtype].bytes, k->matrix};
+    int blocks = space == CM_IN ? cm_in_blocks(k->coll, c->n) : cm_out_blocks(k->coll, c->n);
 
-    return cm_space_elems(&e, space, c->rank, blocks) * b->esize;
+    return cm_space_elems(&e, space, c->rank, blocks) * e.esize;
 }
 
 /* Non-temporal stores pay once the buffers of all ranks no longer fit their share of the cache. */
@@ -250,29 +248,35 @@ static bool wants_stream(const struct cm_comm *c, const struct cm_bound *b)
 static enum cm_status bind_plan(struct cm_comm *c, struct cm_bound *b, const struct cm_plan *p)
 {
     struct binder d = {.c = c, .plan = p, .b = b};
+    size_t share;
 
     d.extent = (struct cm_extent){c->n, p->pieces, b->key.count, b->esize, b->key.matrix};
     d.longest = cm_longest_chunk(&d.extent);
     d.channels = b->choice.channels;
     d.share = cm_share(d.longest, 0, d.channels, b->esize).len;
+    share = cm_share(d.share, 0, b->reps, b->esize).len;
+    /* Chunks of SCRATCH are reused for others of another length, by blocks that do not wait for
+       each other: so each block has a part of its own there, whatever the length. */
+    d.share = share * (size_t)b->reps;
+    b->scratch_step = share * b->esize;
     d.scratch_stride = (d.share * (size_t)d.channels * b->esize + 63) / 64 * 64;
     b->scratch_used = d.scratch_stride * (size_t)p->scratch;
     if (b->scratch_used > c->scratch_bytes)
         return CM_FAIL(CM_ENOMEM, "%s %s needs %zu bytes of scratch memory, there are %zu",
                        cm_colls[p->coll].name, p->algo, b->scratch_used, c->scratch_bytes);
-    b->cap = p->mode == CM_MODE_COPY ? b->choice.chunk / b->esize : d.share;
-    b->npasses = b->cap == 0 || d.share <= b->cap ? 1 : (d.share + b->cap - 1) / b->cap;
+    b->cap = p->mode == CM_MODE_COPY ? b->choice.chunk / b->esize : share;
+    b->npasses = b->cap == 0 || share <= b->cap ? 1 : (share + b->cap - 1) / b->cap;
     return bind_workers(&d);
 }
 
 /* Channels in use: a multiple of the plan's, within what segment and lines can hold. */
 static int fit_channels(const struct cm_comm *c, const struct cm_plan *p, int want)
 {
-    int most = c->layout->channels / p->nchannels, lines = CM_MAX_WORKERS / p->nworkers;
+    int most = c->limits.channels / p->nchannels, lines = c->limits.workers / p->nworkers;
     int reps = want / p->nchannels;
 
     if (p->mode == CM_MODE_DIRECT)
-        most = CM_MAX_CHANNELS;
+        most = lines;
     reps = reps < most ? reps : most;
     reps = reps < lines ? reps : lines;
     return (reps < 1 ? 1 : reps) * p->nchannels;
@@ -285,16 +289,25 @@ static enum cm_status build_and_bind(struct cm_comm *c, struct cm_bound *b)
                               .rank = c->rank,
                               .n = c->n,
                               .root = b->key.root,
-                              .order = c->contiguous ? NULL : c->order};
+                              .order = c->contiguous ? NULL : c->order,
+                              .node = c->one_node ? NULL : c->node};
     struct cm_plan *p = NULL;
     enum cm_status st = cm_plan_build(cm_algo_find(b->choice.algo), &a, &p);
 
-    if (st == CM_OK && p->nchannels > c->layout->channels && p->mode == CM_MODE_COPY)
-        st = CM_FAIL(CM_EINVAL, "%s %s needs %d channels, the segment has %d",
-                     cm_colls[a.coll].name, p->algo, p->nchannels, c->layout->channels);
+    if (st == CM_EUNSUP)
+        return CM_FAIL(st, "%s %s has no form in %s mode on several nodes", cm_colls[a.coll].name,
+                       b->choice.algo, a.mode == CM_MODE_COPY ? "copy" : "direct");
+    if (st == CM_OK && p->nchannels > c->limits.channels && p->mode == CM_MODE_COPY)
+        st = CM_FAIL(CM_EINVAL, "%s %s needs %d channels, there are %d", cm_colls[a.coll].name,
+                     p->algo, p->nchannels, c->limits.channels);
     if (st == CM_OK) {
         b->choice.channels = fit_channels(c, p, b->choice.channels);
+        if (c->exec != NULL && c->exec->splits) {
+            b->reps = b->choice.channels / p->nchannels;
+            b->choice.channels = p->nchannels;
+        }
         st = bind_plan(c, b, p);
+        b->choice.channels *= b->reps;
     }
     cm_plan_free(p);
     return st;
@@ -310,16 +323,18 @@ enum cm_status cm_bind(struct cm_comm *c, const struct cm_key *k, const struct c
     if (b == NULL)
         return CM_FAIL(CM_ENOMEM, "plan of %s", cm_colls[k->coll].name);
     b->key = *k;
+    b->reps = 1;
     b->choice = *choice;
     b->sig = signature(k, c->n);
     b->esize = cm_dtypes[k->dtype].bytes;
-    b->in_bytes = buffer_bytes(c, b, CM_IN);
-    b->out_bytes = buffer_bytes(c, b, CM_OUT);
+    b->in_bytes = cm_key_bytes(c, k, CM_IN);
+    b->out_bytes = cm_key_bytes(c, k, CM_OUT);
     b->stream = wants_stream(c, b);
     b->reduce = cm_reduce_kernel(k->dtype, k->op, b->stream);
     b->divisor = avg ? c->n : 1;
     b->premul = cm_colls[k->coll].reduces && k->op == CM_MULSUM;
-    b->ll = choice->chunk == 0 && choice->proto == CM_PROTO_LL && cm_ll_shape(c, k, &b->shape);
+    b->ll = choice->chunk == 0 && choice->proto == CM_PROTO_LL &&
+            ((c->exec != NULL && c->exec->splits) || cm_ll_shape(c, k, &b->shape));
     if (!b->ll)
         st = build_and_bind(c, b);
     if (st != CM_OK) {

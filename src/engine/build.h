@@ -67,11 +67,38 @@ static inline int cm_wrap(int v, int n)
     return (v % n + n) % n;
 }
 
+/*
+ * Members 0 .. n-1 of a recursive doubling. The first 2 x spare form pairs: the
+ * even one is idle, the odd one acts for both.
+ */
+struct cm_group {
+    int size;  /* largest power of two <= n: that many are active */
+    int spare; /* n - size */
+    int steps; /* log2 size */
+};
+struct cm_group cm_group_of(int n);
+
+static inline bool cm_group_idle(const struct cm_group *g, int member)
+{
+    return member < 2 * g->spare && member % 2 == 0;
+}
+
+/* An active member that acts for an idle one makes one fold more than the others: 1, else 0. */
+static inline int cm_group_has_pair(const struct cm_group *g, int member)
+{
+    return member < 2 * g->spare;
+}
+
+/* Who exchanges with an active member in step k. */
+int cm_group_partner(const struct cm_group *g, int member, int k);
+
 /* The build functions of each algorithm, for the rows of cm_algos. */
 extern cm_build_fn *const cm_direct_builders[CM_NCOLLS];
 extern cm_build_fn *const cm_oneshot_builders[CM_NCOLLS];
 extern cm_build_fn *const cm_ring_builders[CM_NCOLLS];
 extern cm_build_fn *const cm_tree_builders[CM_NCOLLS];
 extern cm_build_fn *const cm_recdbl_builders[CM_NCOLLS];
+extern cm_build_fn *const cm_hier_builders[CM_NCOLLS];
+extern cm_build_fn *const cm_hierdbl_builders[CM_NCOLLS];
 
 #endif

@@ -24,22 +24,13 @@ static bool same_key(const struct cm_key *a, const struct cm_key *b)
            a->root == b->root && a->matrix == b->matrix && a->in_place == b->in_place;
 }
 
-/* Ring order: by node, then by rank, so that a ring enters and leaves each node once. */
+/* Ring order: by node, so that a ring enters and leaves each node once. */
 static void fill_order(struct cm_comm *c, const int32_t *node)
 {
-    int at = 0;
-
     for (int r = 0; r < c->n; r++)
-        c->order[r] = r;
-    for (int r = 0; node != NULL && r < c->n; r++) {
-        bool first = true;
-
-        for (int k = 0; k < r && first; k++)
-            first = node[k] != node[r];
-        for (int k = r; first && k < c->n; k++)
-            if (node[k] == node[r])
-                c->order[at++] = k;
-    }
+        c->node[r] = node != NULL ? node[r] : 0;
+    c->one_node = cm_one_node(c->node, c->n);
+    cm_order_by_node(c->node, c->n, c->order);
     c->contiguous = true;
     for (int r = 0; r < c->n; r++)
         c->contiguous &= c->order[r] == r;
@@ -69,6 +60,7 @@ static bool allocate(struct cm_comm *c)
 
     c->world = calloc(n, sizeof(*c->world));
     c->order = calloc(n, sizeof(*c->order));
+    c->node = calloc(n, sizeof(*c->node));
     c->peer = calloc(n, sizeof(*c->peer));
     c->finished = calloc(n, sizeof(*c->finished));
     c->send = calloc(ports, sizeof(*c->send));
@@ -76,8 +68,8 @@ static bool allocate(struct cm_comm *c)
     c->src = calloc(n + 1, sizeof(*c->src));
     c->dst = calloc(n + 1, sizeof(*c->dst));
     c->scale = calloc(n + 1, sizeof(*c->scale));
-    return c->world && c->order && c->peer && c->finished && c->send && c->recv && c->src &&
-           c->dst && c->scale;
+    return c->world && c->order && c->node && c->peer && c->finished && c->send && c->recv &&
+           c->src && c->dst && c->scale;
 }
 
 static enum cm_status fill(struct cm_comm *c, const struct cm_comm_args *a)
@@ -95,11 +87,23 @@ static enum cm_status fill(struct cm_comm *c, const struct cm_comm_args *a)
     c->arena_end = c->arena_at + a->layout->arena_bytes;
     c->slot_stride = cm_slot_stride(a->layout);
     c->llc_bytes = llc > 0 ? (size_t)llc : DEFAULT_LLC;
+    c->limits = (struct cm_limits){a->layout->channels, CM_MAX_WORKERS, a->layout->slot_bytes};
     if (atomic_load_explicit(&c->self->lines[0].seq, memory_order_relaxed) != 0)
         return CM_FAIL(CM_EINVAL, "rank %d has run operations on this segment before", c->rank);
     fill_order(c, a->node);
     fill_ports(c);
-    return cm_tune_parse(cm_tune_default, "built-in tuning table", &c->tune);
+    if (a->gpu != NULL) {
+        enum cm_status st;
+
+        c->gpu = *a->gpu;
+        c->exec = a->gpu->exec;
+        st = c->exec->open(c);
+        if (st != CM_OK)
+            return st;
+    }
+    return cm_tune_parse(c->exec != NULL && c->exec->tuning != NULL ? c->exec->tuning
+                                                                    : cm_tune_default,
+                         "built-in tuning table", &c->tune);
 }
 
 enum cm_status cm_comm_open(const struct cm_comm_args *a, struct cm_comm **out)
@@ -135,11 +139,14 @@ void cm_comm_close(struct cm_comm *c)
 {
     if (c == NULL)
         return;
+    if (c->exec != NULL)
+        c->exec->close(c);
     for (int k = 0; k < CM_BINDS; k++)
         cm_bound_free(c->binds[k]);
     cm_tune_free(c->tune);
     free(c->world);
     free(c->order);
+    free(c->node);
     free(c->peer);
     free(c->finished);
     free(c->send);
@@ -209,6 +216,16 @@ static bool fits_ll(const struct cm_comm *c, const struct cm_key *k, const struc
            cm_ll_shape(c, k, &shape);
 }
 
+/* On several nodes an algorithm that goes by the node map uses ports. */
+static void fit_nodes(const struct cm_comm *c, const struct cm_algo *algo, struct cm_choice *ch)
+{
+    if (c->one_node || !algo->by_node || c->force.mode >= 0)
+        return;
+    ch->mode = CM_MODE_COPY;
+    if (c->force.proto != CM_PROTO_LL)
+        ch->proto = CM_PROTO_SIMPLE; /* the table's LL means the shared slots */
+}
+
 static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
 {
     const struct cm_algo *algo;
@@ -219,6 +236,9 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
     algo = cm_algo_find(ch->algo);
     if (algo == NULL || algo->build[k->coll] == NULL)
         return CM_FAIL(CM_EUNSUP, "%s has no %s algorithm", cm_colls[k->coll].name, ch->algo);
+    fit_nodes(c, algo, ch);
+    if (c->exec != NULL && c->exec->choose != NULL)
+        return c->exec->choose(c, k, ch);
     if (fits_ll(c, k, ch)) {
         ch->mode = CM_MODE_COPY;
         ch->channels = 1;
@@ -230,8 +250,8 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
     if (ch->mode == CM_MODE_DIRECT) {
         ch->proto = CM_PROTO_SIMPLE;
         ch->chunk = 0;
-    } else if (ch->chunk == 0 || ch->chunk > c->layout->slot_bytes) {
-        ch->chunk = c->layout->slot_bytes;
+    } else if (ch->chunk == 0 || ch->chunk > c->limits.slot_bytes) {
+        ch->chunk = c->limits.slot_bytes;
     }
     return CM_OK;
 }
@@ -261,6 +281,8 @@ static bool in_arena(const struct cm_comm *c, const void *p, size_t bytes)
 {
     size_t at = (size_t)((const char *)p - (const char *)c->base);
 
+    if (c->exec != NULL)
+        return c->exec->owns(c, p, bytes);
     return at >= c->arena_at && at <= c->arena_end && bytes <= c->arena_end - at;
 }
 
@@ -337,7 +359,19 @@ enum cm_status cm_comm_run(struct cm_comm *c, const struct cm_op_args *a)
         return CM_FAIL(CM_EINVAL, "%s: buffer outside the rank's arena", cm_colls[a->coll].name);
     c->op++;
     atomic_store_explicit(&c->self->diag.op, c->op, memory_order_release); /* after its signature */
+    if (c->exec != NULL)
+        return c->exec->run(c, c->last, a);
     return c->last->ll ? cm_ll_run(c, c->last, a) : cm_exec_host(c, c->last, a);
+}
+
+enum cm_status cm_comm_sync(struct cm_comm *c)
+{
+    return c->exec != NULL ? c->exec->sync(c) : CM_OK;
+}
+
+bool cm_comm_leads(const struct cm_comm *c)
+{
+    return c->exec == NULL || c->gpu.member == 0;
 }
 
 enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer)
@@ -358,6 +392,7 @@ const int32_t *cm_comm_order(const struct cm_comm *c)
 
 size_t cm_comm_scratch_bytes(size_t bytes, int n)
 {
-    /* The hungriest plan stages every chunk of the vector once; strides round up to a line each. */
-    return bytes + (size_t)n * 4096 + 4096;
+    /* The hungriest plan stages every chunk of the vector once; strides round up to a line each,
+       and in two chunks at most also the part of each thread block. */
+    return bytes + (size_t)n * 4096 + 4096 + 2 * (size_t)CM_GPU_BLOCKS * CM_LINE;
 }

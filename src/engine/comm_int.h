@@ -4,10 +4,18 @@
 
 #include "engine/algo.h"
 #include "engine/comm.h"
+#include "engine/gang.h"
 #include "engine/tune.h"
 #include "kernels/kernels.h"
 
 enum { CM_BINDS = 32 };
+
+/* What the memory of the communicator allows. */
+struct cm_limits {
+    int channels;      /* of a pair's ports */
+    int workers;       /* lines of a rank */
+    size_t slot_bytes; /* payload of a slot */
+};
 
 /* One end of a FIFO. The sender's `seen` caches head, the receiver's caches tail. */
 struct cm_port {
@@ -82,13 +90,31 @@ struct cm_bound {
     struct cm_bound_wait *waits;
     int nfolds, noperands, nwaits, cap_folds, cap_operands, cap_waits;
     size_t cap; /* elements of a slot */
+    int reps;   /* GPU: blocks that share a worker's chunks; host: 1 */
     size_t npasses;
-    size_t scratch_used; /* bytes */
+    size_t scratch_used, scratch_step; /* bytes; the latter: of one block of a worker, GPU */
+    /* GPU: where the plan was uploaded to, if `upload` is the executor's present count */
+    uint64_t uploaded;
+    uint64_t upload;
+};
+
+/* An executor of GPUs. The host's is the communicator itself. */
+struct cm_exec {
+    const char *name;
+    const char *tuning; /* table of choices; NULL: the host's */
+    bool splits;        /* channels beyond the plan's own are blocks that share its chunks */
+    enum cm_status (*open)(struct cm_comm *c); /* fills c->limits and c->state */
+    void (*close)(struct cm_comm *c);          /* also after a failed open */
+    /* Last word on a choice, e.g. where GPUs cannot reach each other. */
+    enum cm_status (*choose)(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch);
+    bool (*owns)(const struct cm_comm *c, const void *p, size_t bytes); /* in the rank's arena? */
+    enum cm_status (*run)(struct cm_comm *c, struct cm_bound *b, const struct cm_op_args *a);
+    enum cm_status (*sync)(struct cm_comm *c);
 };
 
 struct cm_comm {
     int rank, n;
-    int32_t *world, *order;
+    int32_t *world, *order, *node;
     void *base;
     const struct cm_layout *layout;
     const struct cm_waiter *waiter;
@@ -97,6 +123,7 @@ struct cm_comm {
     struct cm_tune *tune;
     const struct cm_trace *trace; /* or NULL */
     bool contiguous;              /* the ring order is 0..n-1 */
+    bool one_node;
     struct cm_rank_shared **peer; /* n */
     struct cm_rank_shared *self;
     uint64_t op;                 /* operations started */
@@ -111,6 +138,10 @@ struct cm_comm {
     struct cm_bound *last;
     struct cm_bound *binds[CM_BINDS];
     int next_bind;
+    struct cm_limits limits;
+    const struct cm_exec *exec; /* NULL: host */
+    struct cm_comm_gpu gpu;
+    void *state; /* the executor's */
 };
 
 /* bind.c: plan -> bound folds for a key and a choice; the caller's: cm_bound_free(). */
@@ -126,6 +157,9 @@ CM_MUST_CHECK enum cm_status cm_ll_run(struct cm_comm *c, const struct cm_bound 
 
 /* ll.c: the LL shape of a key; false if the collective has none or it does not fit a slot. */
 bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_shape *out);
+
+/* bind.c: bytes of this rank's IN or OUT for a key. */
+size_t cm_key_bytes(const struct cm_comm *c, const struct cm_key *k, enum cm_space space);
 
 /* trace.c: tell the trace about the communicator, and about an operation of `bytes` just bound. */
 void cm_trace_comm(const struct cm_comm *c);

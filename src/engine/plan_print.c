@@ -57,6 +57,10 @@ static void print_index(const struct printer *pr, const struct cm_index *x)
     bool modulo = x->how == CM_MODULO;
     int base = modulo ? (x->base % x->mod + x->mod) % x->mod : x->base;
 
+    if (!varies && !x->perm) {
+        fprintf(pr->f, "%lld", (long long)cm_index_at(x, NULL, 0, 0));
+        return;
+    }
     fprintf(pr->f, "%s%s", x->perm ? "order[" : "", modulo && varies ? "(" : "");
     if (base != 0 || !varies || x->how == CM_XOR || step[0] <= 0)
         fprintf(pr->f, "%d", base);

@@ -5,27 +5,16 @@
  */
 #include "engine/span.h"
 
-enum { LINE_BYTES = 64, ROUND_FROM = 4 };
+#include "base/share.h"
 
 static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-/* Length of all but the last shares: whole cache lines once there are several in a share. */
-static size_t share_len(size_t len, int parts, size_t esize)
-{
-    size_t each = len / (size_t)parts + (len % (size_t)parts != 0);
-    size_t line = LINE_BYTES / esize;
-
-    if (each >= ROUND_FROM * line)
-        each = (each + line - 1) / line * line;
-    return each;
-}
-
 struct cm_span cm_share(size_t len, int i, int parts, size_t esize)
 {
-    size_t each = share_len(len, parts, esize);
+    size_t each = cm_share_each(len, (uint32_t)parts, (uint32_t)esize);
     size_t at = each * (size_t)i;
 
     if (at >= len)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gpu.h"
 #include "base/units.h"
 #include "engine/algo.h"
 
@@ -85,7 +86,7 @@ static const char *parse_rule(char *f[FIELDS], struct rule *r)
         return "mode";
     if (!parse_proto(f[5], &r->choice))
         return "protocol";
-    if (!cm_parse_int(f[6], 1, CM_MAX_CHANNELS, &channels))
+    if (!cm_parse_int(f[6], 1, CM_GPU_BLOCKS, &channels))
         return "channels";
     r->choice.channels = (int)channels;
     if (strcmp(f[7], "-") != 0 && !cm_parse_size(f[7], &r->choice.chunk))

@@ -14,12 +14,16 @@
  *   cm_bar_or(v)         block barrier; true on all if v is true on any
  *   CM_SHARED(T, name)   block-shared variable; undefined until written
  *   cm_pause_ns(n)       let others run; a hint
- *   CM_DEV               qualifier of device functions
+ *   cm_prefetch(p)       bring a line near; a hint
+ *   CM_DEV, CM_FN        qualifiers of device functions and of member functions
  */
 #ifndef CM_KERNELS_CM_DEVICE_H
 #define CM_KERNELS_CM_DEVICE_H
 
 #include <stdint.h>
+#include <string.h>
+
+enum { CM_MAX_THREADS = 512 /* of a block */ };
 
 /* Sixteen bytes, loaded and stored at once; not atomic as a whole. */
 struct alignas(16) cm_vec16 {
@@ -28,27 +32,58 @@ struct alignas(16) cm_vec16 {
 
 #ifdef CM_SIM
 #include "cmsim.h"
+#define CM_FN inline __attribute__((always_inline))
 #else
 
 #define CM_DEV static __device__ __forceinline__
-#define CM_KERNEL(name, Args) \
-    extern "C" __global__ void __launch_bounds__(CM_MAX_THREADS) name(const __grid_constant__ Args a)
+#define CM_FN __device__ __forceinline__
+#define CM_KERNEL(name, Args)                                       \
+    extern "C" __global__ void __launch_bounds__(CM_MAX_THREADS, 1) \
+        name(const __grid_constant__ Args a)
 #define CM_SHARED(T, name) __shared__ T name
 
-CM_DEV uint32_t cm_tid() { return threadIdx.x; }
-CM_DEV uint32_t cm_nthr() { return blockDim.x; }
-CM_DEV uint32_t cm_bid_x() { return blockIdx.x; }
-CM_DEV uint32_t cm_bid_y() { return blockIdx.y; }
-CM_DEV uint32_t cm_nblk_x() { return gridDim.x; }
-CM_DEV void cm_bar() { __syncthreads(); }
-CM_DEV bool cm_bar_or(bool v) { return __syncthreads_or(v) != 0; }
-CM_DEV void cm_pause_ns(uint32_t ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
+CM_DEV uint32_t cm_tid()
+{
+    return threadIdx.x;
+}
+CM_DEV uint32_t cm_nthr()
+{
+    return blockDim.x;
+}
+CM_DEV uint32_t cm_bid_x()
+{
+    return blockIdx.x;
+}
+CM_DEV uint32_t cm_bid_y()
+{
+    return blockIdx.y;
+}
+CM_DEV uint32_t cm_nblk_x()
+{
+    return gridDim.x;
+}
+CM_DEV void cm_bar()
+{
+    __syncthreads();
+}
+CM_DEV bool cm_bar_or(bool v)
+{
+    return __syncthreads_or(v) != 0;
+}
+CM_DEV void cm_pause_ns(uint32_t ns)
+{
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+}
 
 /* weak: payload and own counters, ordered by barriers and flags */
-template <class T>
-CM_DEV T cm_ld(const T *p) { return *p; }
-template <class T>
-CM_DEV void cm_st(T *p, T v) { *p = v; }
+template <class T> CM_DEV T cm_ld(const T *p)
+{
+    return *p;
+}
+template <class T> CM_DEV void cm_st(T *p, T v)
+{
+    *p = v;
+}
 CM_DEV cm_vec16 cm_ld16(const void *p)
 {
     cm_vec16 v;
@@ -86,6 +121,17 @@ CM_DEV void cm_st_relaxed_sys(uint32_t *p, uint32_t v)
 {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
+/* words that may be rewritten while others look at them in vain */
+CM_DEV uint64_t cm_ld_relaxed_sys_u64(const uint64_t *p)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+CM_DEV void cm_st_relaxed_sys_u64(uint64_t *p, uint64_t v)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
 
 /* LL: half a line, payload and flag in one 8-byte access */
 struct cm_ll_half {
@@ -106,6 +152,12 @@ CM_DEV void cm_st_ll(void *p, uint32_t data, uint32_t flag)
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+/* Bring a line near; no effect on what is read. */
+CM_DEV void cm_prefetch(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
 /* counters of results: relaxed, one GPU */
 CM_DEV uint64_t cm_add_relaxed_gpu(uint64_t *p, uint64_t v)
 {
@@ -118,7 +170,5 @@ CM_DEV uint64_t cm_add_relaxed_gpu(uint64_t *p, uint64_t v)
 }
 
 #endif
-
-enum { CM_MAX_THREADS = 512 };
 
 #endif

@@ -23,15 +23,21 @@ enum cm_gpu_kernel {
 };
 
 /*
- * Enqueue one launch on `stream` (cudaStream_t) of the current device.
- * `threads` per block: a multiple of 32 in [32, 1024]. `cooperative`: all
- * blocks resident or CM_ESYS; needed where the ranks of one launch, or blocks,
- * wait for each other without that being known. Type and op choose the
- * kernel; copy collectives pass CM_UINT8, CM_SUM and lengths in bytes.
+ * One launch. Type and op choose the kernel among those of its kind; copy
+ * collectives use CM_UINT8, CM_SUM and lengths in bytes.
  */
-CM_MUST_CHECK enum cm_status cm_gpu_launch(enum cm_gpu_kernel k, enum cm_dtype t, enum cm_op op,
-                                           const struct cm_gpu_args *a, int threads,
-                                           bool cooperative, void *stream);
+struct cm_launch {
+    enum cm_gpu_kernel kernel;
+    enum cm_dtype dtype;
+    enum cm_op op;
+    int threads; /* of a block: a multiple of 32 in [32, 512] */
+    bool
+        cooperative; /* all blocks resident or CM_ESYS: where ranks of one launch wait for others */
+    struct cm_gpu_args args;
+};
+
+/* Enqueue it on `stream` (cudaStream_t) of the current device; the arguments are copied. CM_ESYS. */
+CM_MUST_CHECK enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream);
 
 /* Blocks of that kernel that fit on one SM of the current device; also loads its code. */
 CM_MUST_CHECK enum cm_status cm_gpu_blocks_per_sm(enum cm_gpu_kernel k, enum cm_dtype t,

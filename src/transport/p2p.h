@@ -14,16 +14,17 @@
 #include "base/gpu.h"
 
 struct cm_p2p_args {
-    int rank, n;          /* in the group whose areas are connected */
-    int proc;             /* my process, a number that differs between processes */
-    struct cm_gpu *gpu;   /* in use on this thread */
+    int rank, n;             /* in the group whose areas are connected */
+    int proc;                /* my process, a number that differs between processes */
+    int members;             /* ranks of my process on my device */
+    struct cm_gpu *gpu;      /* in use on this thread */
     struct cm_gpu_area area; /* filled; equal on all ranks */
-    uint64_t scratch_at;  /* offset in the area of this rank's scratch */
-    bool far_only;        /* do not try peer access (NCCL_P2P_DISABLE, --wire shm) */
+    uint64_t scratch_at;     /* offset in the area of this rank's scratch */
+    bool far_only;           /* do not try peer access (NCCL_P2P_DISABLE, --wire shm) */
     /* far areas: far[r] is that of rank r in the node's segment, as mapped here; NULL: none there */
     void **far;
-    uint32_t *abort;          /* the job's abort word, in pinnable host memory */
-    struct cm_gpu_hint *hint; /* this rank's, in pinnable host memory */
+    void *abort;              /* the job's abort word: starts a page of host memory */
+    struct cm_gpu_hint *hint; /* this rank's: a page of its own (cm_rank_shared.hint) */
     /* Gather `bytes` of every rank of the group into all[n * bytes], with the job's deadline. */
     enum cm_status (*gather)(void *ctx, const void *mine, size_t bytes, void *all);
     void *ctx;
@@ -36,6 +37,7 @@ struct cm_p2p {
     unsigned char *base; /* own area on the device */
     bool *near;          /* n: is that rank reached by peer access, in both directions? */
     bool all_near;       /* between all ranks of the group: pull and push are possible */
+    int blocks;          /* thread blocks that every rank can have resident */
     const char *how;     /* "p2p", "p2p+ipc", "pinned host memory", "p2p and pinned host memory" */
     struct cm_p2p_inner *inner;
 };

@@ -18,10 +18,10 @@
  *
  * In ODD and POWERS one rank per index, the star, also brings a factor of its
  * own. A result over all ranks is a table of `window` sums (or products), taken
- * at h(i): constant work per element whatever n is (data.c).
+ * at h(i): constant work per element whatever n is (data_want.h).
  */
-#ifndef CM_COMMON_DATA_GEN_H
-#define CM_COMMON_DATA_GEN_H
+#ifndef CM_BASE_DATA_GEN_H
+#define CM_BASE_DATA_GEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

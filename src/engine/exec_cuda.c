@@ -1,0 +1,318 @@
+/*
+ * Executor of GPUs: which kernel an operation takes, its arguments, the upload
+ * of plans, the launch for the gang, and the wait with a deadline.
+ *
+ * A small operation is one exchange through the LL inboxes (SHOT), a large one
+ * that is a single direct fold runs without a plan (PASS); everything else is
+ * interpreted (PLAN, LL). All of it depends on the key and on facts that all
+ * ranks share, so all ranks launch the same.
+ */
+#include <string.h>
+
+#include "engine/exec_cuda_int.h"
+
+/* Bytes that one block should have to do before a second one pays. */
+enum { BLOCK_BYTES = 16 << 10, SHOT_BLOCK_UNITS = 512, WARP = 32, MAX_THREADS = 512 };
+
+/* "channels" are thread blocks of a rank, as many as the size pays for. */
+static const char tuning[] =
+    "# collective     ranks  bytes   algorithm  mode    protocol  channels  chunk\n"
+    "hypercube        *      *       recdbl     direct  simple    64        -\n"
+    "alltoallv        *      *       direct     direct  simple    64        -\n"
+    "*                2      0-512K  direct     copy    ll        32        -\n"
+    "*                3-4    0-128K  direct     copy    ll        32        -\n"
+    "*                *      0-64K   direct     copy    ll        32        -\n"
+    "*                *      *       direct     direct  simple    64        -\n";
+
+static struct cm_cuda *state_of(const struct cm_comm *c)
+{
+    return c->state;
+}
+
+static enum cm_status open_cuda(struct cm_comm *c)
+{
+    const struct cm_p2p *p = c->gpu.p2p;
+
+    c->limits = (struct cm_limits){.channels = (int)p->area.channels,
+                                   .workers = CM_GPU_BLOCKS < p->blocks ? CM_GPU_BLOCKS : p->blocks,
+                                   .slot_bytes = p->area.slot_bytes};
+    return cm_cuda_open(c, (struct cm_cuda **)&c->state);
+}
+
+static void close_cuda(struct cm_comm *c)
+{
+    cm_cuda_close(c, state_of(c));
+    c->state = NULL;
+}
+
+static bool owns(const struct cm_comm *c, const void *p, size_t bytes)
+{
+    const struct cm_gpu_area *a = &c->gpu.p2p->area;
+    size_t at = (size_t)((const unsigned char *)p - c->gpu.p2p->base);
+
+    return at >= a->arena_at && at <= a->bytes && bytes <= a->bytes - at;
+}
+
+/* ---- choice ---- */
+
+/* The larger of a rank's buffers; alltoallv: of any rank's, so that all choose alike. */
+static size_t work_bytes(const struct cm_comm *c, const struct cm_key *k)
+{
+    size_t most = 0, in = cm_key_bytes(c, k, CM_IN), out = cm_key_bytes(c, k, CM_OUT);
+
+    for (size_t i = 0; k->matrix != NULL && i < (size_t)c->n * (size_t)c->n; i++)
+        most = k->matrix[i] > most ? k->matrix[i] : most;
+    if (k->matrix != NULL)
+        return most * (size_t)c->n * cm_dtypes[k->dtype].bytes;
+    return in > out ? in : out;
+}
+
+static int blocks_for(size_t bytes, size_t each, int most)
+{
+    size_t blocks = bytes / each + (bytes % each != 0);
+
+    blocks = blocks < (size_t)most ? blocks : (size_t)most;
+    return blocks > 0 ? (int)blocks : 1;
+}
+
+/* May the operation be one exchange through the inboxes? */
+static bool fits_shot(const struct cm_comm *c, const struct cm_key *k, const struct cm_choice *ch)
+{
+    const struct cm_force *f = &c->force;
+    struct cm_gpu_rank r;
+
+    return ch->proto == CM_PROTO_LL && f->mode != CM_MODE_COPY && f->chunk == 0 &&
+           (f->algo == NULL || strcmp(f->algo, "direct") == 0) && cm_cuda_shot(c, k, &r) &&
+           r.bytes <= c->gpu.p2p->area.inbox_bytes;
+}
+
+/* Where some GPUs cannot reach each other, all goes through ports. */
+static enum cm_status without_reach(const struct cm_comm *c, const struct cm_key *k,
+                                    struct cm_choice *ch)
+{
+    const struct cm_algo *ring = cm_algo_find("ring");
+
+    if (c->force.mode == CM_MODE_DIRECT)
+        return CM_FAIL(CM_EUNSUP, "--mode direct: not all GPUs can reach each other's memory (%s)",
+                       c->gpu.p2p->how);
+    ch->mode = CM_MODE_COPY;
+    if (c->force.algo == NULL && ring->build[k->coll] != NULL)
+        ch->algo = ring->name;
+    return CM_OK;
+}
+
+static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
+{
+    const struct cm_p2p *p = c->gpu.p2p;
+    size_t bytes = work_bytes(c, k), slot = p->area.slot_bytes;
+    enum cm_status st = CM_OK;
+    struct cm_gpu_rank r;
+    int most = c->force.channels > 0 ? c->force.channels : ch->channels;
+
+    most = most < c->limits.workers ? most : c->limits.workers;
+    if (fits_shot(c, k, ch) && cm_cuda_shot(c, k, &r)) {
+        *ch = (struct cm_choice){.algo = "direct",
+                                 .mode = CM_MODE_COPY,
+                                 .proto = CM_PROTO_LL,
+                                 .channels = blocks_for(r.bytes / 8, SHOT_BLOCK_UNITS, most)};
+        return CM_OK;
+    }
+    if (ch->proto == CM_PROTO_LL && c->force.proto != CM_PROTO_LL && c->force.mode < 0)
+        ch->mode = CM_MODE_DIRECT; /* the table's LL rule does not fit */
+    if (ch->mode == CM_MODE_DIRECT && !p->all_near)
+        st = without_reach(c, k, ch);
+    if (ch->mode == CM_MODE_DIRECT || c->force.proto != CM_PROTO_LL)
+        ch->proto = CM_PROTO_SIMPLE;
+    slot = ch->proto == CM_PROTO_LL ? slot / 2 : slot; /* half of a line is flags */
+    ch->chunk = ch->chunk == 0 || ch->chunk > slot ? slot : ch->chunk;
+    if (ch->mode == CM_MODE_DIRECT)
+        ch->chunk = 0;
+    ch->channels = c->force.channels > 0 ? most : blocks_for(bytes, BLOCK_BYTES, most);
+    return st;
+}
+
+/* ---- arguments ---- */
+
+/* One direct fold between two barriers: which, on this rank; false: the plan is no such thing. */
+static bool is_pass(const struct cm_comm *c, const struct cm_bound *b, struct cm_gpu_rank *r)
+{
+    size_t block = b->key.count * b->esize, at = (size_t)c->rank * block;
+    int parts = b->key.coll == CM_ALL_REDUCE ? c->n : 1;
+    struct cm_span s = cm_share(b->key.count, parts == 1 ? 0 : c->rank, parts, b->esize);
+
+    if (b->choice.mode != CM_MODE_DIRECT || strcmp(b->choice.algo, "direct") != 0)
+        return false;
+    r->len = s.len;
+    r->from_at = r->to_at = s.at * b->esize;
+    r->from = r->to = 0;
+    r->nfrom = r->nto = c->n;
+    switch (b->key.coll) {
+    case CM_ALL_REDUCE:
+        return true;
+    case CM_REDUCE_SCATTER:
+        r->from_at = at;
+        r->to = c->rank;
+        r->nto = 1;
+        return true;
+    case CM_ALL_GATHER:
+        r->from = c->rank;
+        r->nfrom = 1;
+        r->to_at = at;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* min, max: bits turned so that the larger of unsigned numbers, or of floats, is the winner. */
+static uint64_t flip_of(enum cm_dtype t, enum cm_op op)
+{
+    uint64_t all = UINT64_MAX >> (64 - 8 * cm_dtypes[t].bytes), sign = all ^ all >> 1;
+    enum cm_kind kind = cm_dtypes[t].kind;
+
+    if (op == CM_MIN)
+        return kind == CM_KIND_FLOAT ? sign : kind == CM_KIND_INT ? all ^ sign : all;
+    return op == CM_MAX && kind == CM_KIND_INT ? sign : 0;
+}
+
+/* The launch without its ranks; copies move bytes. */
+static void fill_launch(const struct cm_comm *c, const struct cm_bound *b, struct cm_launch *l)
+{
+    bool reduces = cm_colls[b->key.coll].reduces;
+
+    l->dtype = reduces ? b->key.dtype : CM_UINT8;
+    l->op = reduces ? b->key.op : CM_SUM;
+    l->args = (struct cm_gpu_args){.blocks = (uint32_t)b->choice.channels,
+                                   .n = (uint32_t)c->n,
+                                   .reduces = reduces,
+                                   .sig = b->sig,
+                                   .divisor = b->divisor,
+                                   .is_signed = cm_dtypes[b->key.dtype].kind == CM_KIND_INT,
+                                   .premul = b->premul,
+                                   .flip = reduces ? flip_of(b->key.dtype, b->key.op) : 0};
+}
+
+/* Threads of a block: no more than have something to do in 16-byte (LL: 8-byte) pieces. */
+static int threads_for(size_t bytes, size_t each, int blocks, int ranks)
+{
+    size_t pieces = bytes / each / (size_t)blocks + 1;
+    int least = (ranks + WARP - 1) / WARP * WARP;
+    int t = pieces >= MAX_THREADS ? MAX_THREADS : (int)((pieces + WARP - 1) / WARP * WARP);
+
+    return t > least ? t : least;
+}
+
+/* Kernel and this rank's part. */
+static enum cm_status fill_rank(struct cm_comm *c, struct cm_bound *b, const struct cm_op_args *a,
+                                struct cm_launch *l, struct cm_gpu_rank *r)
+{
+    size_t unit = cm_colls[b->key.coll].reduces ? 1 : b->esize, bytes = work_bytes(c, &b->key);
+    int blocks = b->choice.channels;
+    enum cm_status st = CM_OK;
+
+    *r = (struct cm_gpu_rank){.base = (uint64_t)(uintptr_t)c->gpu.p2p->base};
+    if (b->ll) {
+        l->kernel = CM_GPU_SHOT;
+        cm_cuda_shot(c, &b->key, r);
+        l->threads = threads_for(r->bytes, 8, blocks, c->n);
+    } else if (is_pass(c, b, r)) {
+        l->kernel = CM_GPU_PASS;
+        r->len *= unit;
+        r->each = cm_share_each(r->len, (uint32_t)blocks, (uint32_t)(b->esize / unit));
+        l->threads = threads_for(bytes, 16, blocks, c->n);
+    } else {
+        l->kernel = b->choice.mode == CM_MODE_COPY && b->choice.proto == CM_PROTO_LL ? CM_GPU_LL
+                                                                                     : CM_GPU_PLAN;
+        st = cm_cuda_upload(c, state_of(c), b, unit);
+        r->plan = b->uploaded;
+        blocks = b->nworkers * b->reps;
+        l->args.blocks = (uint32_t)blocks;
+        l->threads = threads_for(bytes, l->kernel == CM_GPU_LL ? 8 : 16, blocks, 2 * c->n + 1);
+    }
+    if (st == CM_OK && blocks > c->gpu.p2p->blocks)
+        return CM_FAIL(CM_EUNSUP,
+                       "%s %s: %d thread blocks must run at once, %d fit on each rank's "
+                       "part of a GPU",
+                       cm_colls[b->key.coll].name, b->choice.algo, blocks, c->gpu.p2p->blocks);
+    r->base = (uint64_t)(uintptr_t)c->gpu.p2p->base;
+    r->in = (uint64_t)(uintptr_t)a->in;
+    r->out = (uint64_t)(uintptr_t)a->out;
+    return st;
+}
+
+static enum cm_status launch(struct cm_comm *c, struct cm_launch *l, const struct cm_gpu_rank *all)
+{
+    int members = cm_gang_members(c->gpu.gang);
+
+    l->args.nranks = (uint32_t)members;
+    memcpy(l->args.rank, all, (size_t)members * sizeof(*all));
+    l->cooperative = members > 1;
+    return cm_gpu_launch(l, cm_gpu_stream(c->gpu.gpu));
+}
+
+static enum cm_status run(struct cm_comm *c, struct cm_bound *b, const struct cm_op_args *a)
+{
+    struct cm_launch *l = &state_of(c)->launch;
+    const struct cm_gpu_rank *all;
+    struct cm_gpu_rank mine;
+    enum cm_status st;
+
+    fill_launch(c, b, l);
+    st = fill_rank(c, b, a, l, &mine);
+    if (st == CM_OK)
+        st = cm_gang_join(c->gpu.gang, c->gpu.member, c->waiter, &mine, &all);
+    if (st != CM_OK)
+        return st;
+    if (all != NULL)
+        st = launch(c, l, all);
+    return cm_gang_launched(c->gpu.gang, c->gpu.member, c->waiter, st);
+}
+
+/* ---- waiting ---- */
+
+/* World rank that a kernel of this rank says it waits for; -2: it says nothing new. */
+static int waits_for(struct cm_comm *c, struct cm_cuda *s)
+{
+    const volatile struct cm_gpu_hint *hint = &c->self->hint;
+    uint32_t beats = hint->beats, peer = hint->peer;
+    bool fresh = beats != s->beats;
+
+    s->beats = beats;
+    return fresh && peer < (uint32_t)c->n ? c->world[peer] : -2;
+}
+
+static enum cm_status wait_stream(struct cm_comm *c)
+{
+    struct cm_spin spin = cm_spin_start();
+    bool done = false;
+    enum cm_status st = cm_gpu_done(c->gpu.gpu, &done);
+
+    while (st == CM_OK && !done) {
+        uint32_t stranger = ((const volatile struct cm_gpu_hint *)&c->self->hint)->stranger;
+
+        if (stranger != 0 && stranger <= (uint32_t)c->n)
+            return cm_comm_mismatch(c, (int)stranger - 1);
+        st = cm_spin(&spin, c->waiter, waits_for(c, state_of(c)));
+        if (st == CM_OK)
+            st = cm_gpu_done(c->gpu.gpu, &done);
+    }
+    return st;
+}
+
+/* Every member waits, because each has its own deadline and its own hints to tell. */
+static enum cm_status sync_cuda(struct cm_comm *c)
+{
+    return wait_stream(c);
+}
+
+const struct cm_exec cm_exec_cuda = {
+    .name = "cuda",
+    .tuning = tuning,
+    .splits = true,
+    .open = open_cuda,
+    .close = close_cuda,
+    .choose = choose,
+    .owns = owns,
+    .run = run,
+    .sync = sync_cuda,
+};
