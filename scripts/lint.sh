@@ -19,7 +19,7 @@ fi
 
 shopt -s nullglob
 sources=({src/*,tests,tests/{sim,ptx},bench,fuzz}/*.{c,cc,h,cu,cuh})
-shell=(scripts/*.sh tests/*.sh)
+shell=(scripts/*.sh tests/*.sh tests/ptx/*.sh)
 [[ -f .ci/run ]] && shell+=(.ci/run)
 
 check() { # check NAME COMMAND...: a check passes if it is silent and returns 0

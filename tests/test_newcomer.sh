@@ -8,7 +8,7 @@ SMALL=(-g 2 -b 1K -e 1K -n 4)
 
 begin "an algorithm that the collective lacks is refused before the header"
 run 5 env NCCL_ALGO=Ring "$(program alltoall)" -g 2 -b 1K -e 1K
-want_refused 77 '^--algo ring \(from NCCL_ALGO\): alltoall has no ring algorithm; it has: direct, hier$'
+want_refused 77 '^--algo ring \(from NCCL_ALGO\): alltoall has no ring algorithm; .*direct, hier$'
 run 5 "$(program alltoall)" -g 2 --algo ring --plan
 want_refused 77 '^--algo ring: alltoall has no ring algorithm'
 

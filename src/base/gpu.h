@@ -95,7 +95,7 @@ struct cm_gpu_hint {
     uint32_t reserved;
 };
 
-/* Start of a rank's device area. Written by the host before the first launch, then by its kernels. */
+/* Start of a rank's device area. Written by the host before the first launch, then by kernels. */
 struct cm_gpu_state {
     uint64_t magic;
     uint32_t rank;

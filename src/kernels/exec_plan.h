@@ -260,7 +260,7 @@ CM_DEV bool cm_run_fold(cm_plan_shared &s, const cm_reducer<F> &reducer, uint32_
         return false;
     cm_fetch_fold(s, at + 1);
     if (f.nfrom > 0)
-        cm_move_all<F>(reducer, s.move, cm_work_of(f, slice.n));
+        cm_move_all<F, cm_vec<F>::SMALL_GROUP>(reducer, s.move, cm_work_of(f, slice.n));
     return true;
 }
 

@@ -30,13 +30,12 @@ struct cm_launch {
     enum cm_gpu_kernel kernel;
     enum cm_dtype dtype;
     enum cm_op op;
-    int threads; /* of a block: a multiple of 32 in [32, 512] */
-    bool
-        cooperative; /* all blocks resident or CM_ESYS: where ranks of one launch wait for others */
+    int threads;      /* of a block: a multiple of 32 in [32, 512] */
+    bool cooperative; /* all blocks resident or CM_ESYS: ranks of the launch wait for others */
     struct cm_gpu_args args;
 };
 
-/* Enqueue it on `stream` (cudaStream_t) of the current device; the arguments are copied. CM_ESYS. */
+/* Enqueue it on `stream` (cudaStream_t) of the current device; copies the arguments. CM_ESYS. */
 CM_MUST_CHECK enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream);
 
 /* Blocks of that kernel that fit on one SM of the current device; also loads its code. */

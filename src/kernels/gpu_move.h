@@ -31,7 +31,9 @@ struct cm_work {
 };
 
 template <class F> struct cm_vec {
-    enum { LANES = 16 / sizeof(typename F::bits), GROUP = LANES >= 16 ? 1 : LANES == 8 ? 2 : 4 };
+    enum { LANES = 16 / sizeof(typename F::bits) };
+    /* vectors at a time: so many that neither kernel spills registers on any architecture */
+    enum { GROUP = LANES >= 16 ? 1 : LANES == 8 ? 2 : 4, SMALL_GROUP = LANES >= 8 ? 1 : 2 };
     typename F::acc a[LANES];
 };
 
@@ -164,11 +166,11 @@ CM_DEV bool cm_in_step(const cm_move &m, const cm_work &e)
 }
 
 /* Vectors [0, count) from byte `at` on, in groups, then one by one. */
-template <class F>
+template <class F, int U>
 CM_DEV void cm_move_vectors(const cm_reducer<F> &f, const cm_move &m, const cm_work &e, uint64_t at,
                             uint64_t count)
 {
-    enum { U = cm_vec<F>::GROUP, COPIES = 8 };
+    enum { COPIES = 4 };
     uint64_t stride = (uint64_t)e.threads * 16, v = e.thread;
     bool copy = cm_is_copy<F>(f, m, e);
 
@@ -187,8 +189,8 @@ CM_DEV void cm_move_vectors(const cm_reducer<F> &f, const cm_move &m, const cm_w
         cm_reduce_vectors<F, 1>(f, m, e, at + v * 16, stride);
 }
 
-/* The fold. */
-template <class F>
+/* The fold, U vectors at a time. */
+template <class F, int U>
 CM_DEV void cm_move_all(const cm_reducer<F> &f, const cm_move &m, const cm_work &e)
 {
     enum { SIZE = sizeof(typename F::bits), LANES = 16 / SIZE };
@@ -204,7 +206,7 @@ CM_DEV void cm_move_all(const cm_reducer<F> &f, const cm_move &m, const cm_work 
     }
     vectors = (e.n - head) / LANES;
     tail = head + vectors * LANES;
-    cm_move_vectors<F>(f, m, e, head * SIZE, vectors);
+    cm_move_vectors<F, U>(f, m, e, head * SIZE, vectors);
 #pragma unroll 1
     for (uint64_t i = e.thread; i < head; i += e.threads)
         cm_reduce_element<F>(f, m, e, i);

@@ -21,7 +21,7 @@ struct cm_p2p_args {
     struct cm_gpu_area area; /* filled; equal on all ranks */
     uint64_t scratch_at;     /* offset in the area of this rank's scratch */
     bool far_only;           /* do not try peer access (NCCL_P2P_DISABLE, --wire shm) */
-    /* far areas: far[r] is that of rank r in the node's segment, as mapped here; NULL: none there */
+    /* far areas: far[r] is that of rank r in the node's segment, as mapped here; NULL: none */
     void **far;
     void *abort;              /* the job's abort word: starts a page of host memory */
     struct cm_gpu_hint *hint; /* this rank's: a page of its own (cm_rank_shared.hint) */

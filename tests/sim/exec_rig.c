@@ -42,7 +42,7 @@ static void allow(const void *at, size_t bytes)
         __asan_unpoison_memory_region(at, bytes);
 }
 
-/* ---- areas ------------------------------------------------------------------------------------- */
+/* ---- areas ----------------------------------------------------------------------------------- */
 
 static bool is_far(const struct rig *r, int a, int b)
 {
@@ -117,7 +117,7 @@ void rig_lock(struct rig *r, int rank)
     forbid(r->rank[rank].room[0], 2 * r->set.room);
 }
 
-/* ---- communicators ----------------------------------------------------------------------------- */
+/* ---- communicators --------------------------------------------------------------------------- */
 
 static size_t scratch_bytes(const struct rig *r)
 {
@@ -248,7 +248,7 @@ void rig_abort(struct rig *r)
     atomic_store(&((struct cm_shared *)r->segment)->abort.status, (uint32_t)CM_EABORT);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 /* The plan that PASS needs no longer, as fill_rank() of the executor would have launched it. */
 static bool interpret(struct rig_rank *k, const struct rig_op *op)

@@ -146,7 +146,7 @@ int rig_submit(struct rig *r, int rank);
 void rig_unlock(struct rig *r, int rank);
 void rig_lock(struct rig *r, int rank);
 
-/* ---- exec_rig_data.c: buffers before and after an operation ----------------------------------- */
+/* ---- exec_rig_data.c: buffers before and after an operation ---------------------------------- */
 
 struct rig_data;
 struct rig_data *rig_data_make(const struct rig *r, const struct rig_op *op, uint64_t seed);

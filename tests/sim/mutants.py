@@ -52,20 +52,25 @@ class Broken(Exception):
     """The table or the build is wrong, not the kernels."""
 
 
-def mutated(text, row):
-    if text.count(row.old) != 1:
-        raise Broken(f"{row.name}: its text is {text.count(row.old)} times in {row.file}")
-    return text.replace(row.old, row.new)
+# Read once, so that all mutants are of the same kernels.
+HEADERS = {path.name: path.read_text(encoding="utf-8")
+           for path in (ROOT / "src" / "kernels").glob("*.h")}
+
+
+def check_table(rows):
+    bad = [f"{row.name}: its text is {HEADERS[row.file].count(row.old)} times in {row.file}"
+           for row in rows if HEADERS[row.file].count(row.old) != 1]
+    if bad:
+        raise Broken("\n".join(bad))
 
 
 def write_sources(folder, row):
     """The kernels' headers, one of them changed; row None: as they are."""
     (folder / "kernels").mkdir()
-    for header in (ROOT / "src" / "kernels").glob("*.h"):
-        text = header.read_text(encoding="utf-8")
-        if row is not None and header.name == row.file:
-            text = mutated(text, row)
-        (folder / "kernels" / header.name).write_text(text, encoding="utf-8")
+    for name, text in HEADERS.items():
+        if row is not None and name == row.file:
+            text = text.replace(row.old, row.new)
+        (folder / "kernels" / name).write_text(text, encoding="utf-8")
     (folder / "unit.cu").write_text(UNIT, encoding="utf-8")
 
 
@@ -87,10 +92,9 @@ def run(command, **options):
 
 def build(folder, flavour, programs):
     compiler = FLAVOURS[flavour]
-    steps = [[*compiler, *FLAGS, f"-I{folder}", "-x", "c++", "-c", "-o", f"{folder}/unit.o",
-              f"{folder}/unit.cu"]]
     # The copies are found before src/, and so is what they include.
-    steps[0].insert(1, f"-I{folder}")
+    steps = [[*compiler, f"-I{folder}", *FLAGS, "-x", "c++", "-c", "-o", f"{folder}/unit.o",
+              f"{folder}/unit.cu"]]
     for program in programs:
         steps.append([*compiler, "-o", f"{folder}/{program}", f"{folder}/unit.o",
                       *objects(flavour, program), "-lm", "-ldl", "-pthread"])
@@ -155,6 +159,7 @@ def main(names):
         print(f"skip   mutants of order: no {FLAVOURS['tsan'][0]}")
     rows = [row for row in MUTANTS if not names or row.name in names]
     here = [row for row in rows if shutil.which(FLAVOURS[row.flavour][0])]
+    check_table(rows)
     check_unbroken(here)
     caught = 0
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:

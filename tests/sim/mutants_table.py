@@ -32,7 +32,7 @@ ORDER = [
     ("pass: no barrier before the shares are used", PASS,
      "e.threads = cm_nthr();\n    cm_bar();", "e.threads = cm_nthr();", RANKS),
     ("pass: no barrier before the last post", PASS,
-     "cm_move_all<F>(f, m, e);\n    cm_bar();", "cm_move_all<F>(f, m, e);", RANKS),
+     "cm_bar();\n    cm_post(b, CM_DONE_PHASE, false);", "cm_post(b, CM_DONE_PHASE, false);", RANKS),
     ("pass: leaves without waiting for the others", PASS,
      "if (cm_bar_or(!cm_pass_meet(b, r, CM_DONE_PHASE, false, m)))\n        return;", "cm_bar();",
      RANKS + ROWS),
@@ -149,8 +149,7 @@ LOGIC = [
     ("plan: done before the last moves", PLAN,
      "if ((f.flags & CM_GPU_DONE_FIRST) && !exiting) {", "if (!exiting) {", RANKS),
     ("pass: done before the move", PASS,
-     "cm_move_all<F>(f, m, e);\n    cm_bar();\n    cm_post(b, CM_DONE_PHASE, false);",
-     "cm_post(b, CM_DONE_PHASE, false);\n    cm_move_all<F>(f, m, e);\n    cm_bar();",
+     "cm_bar();\n    cm_move_all<", "cm_bar();\n    cm_post(b, CM_DONE_PHASE, false);\n    cm_move_all<",
      RANKS + ROWS),
     # when something is wrong
     ("stranger: one look is enough", SYNC,

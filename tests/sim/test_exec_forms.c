@@ -5,7 +5,7 @@
  */
 #include "exec_forms.h"
 
-/* ---- every form ------------------------------------------------------------------------------- */
+/* ---- every form ------------------------------------------------------------------------------ */
 
 /* Sizes and shapes, cut into what a sanitizer has time for. */
 static struct rig_setup setup_of(const struct form *f, int n, unsigned k)
@@ -87,7 +87,7 @@ static void test_eight_ranks(void)
         SKIP("COLLMARK_SLOW is not set");
 }
 
-/* ---- types and operations ----------------------------------------------------------------------- */
+/* ---- types and operations -------------------------------------------------------------------- */
 
 static const struct form kernels[CM_GPU_NKERNELS] = {
     [CM_GPU_PLAN] = {"PLAN", {"ring", CM_MODE_COPY, CM_PROTO_SIMPLE, 0, 0}, 2},
@@ -143,7 +143,7 @@ static void test_types_in_pass(void)
     run_types(CM_GPU_PASS, 3);
 }
 
-/* ---- starts that are not aligned, and counts around a vector ------------------------------------- */
+/* ---- starts that are not aligned, and counts around a vector --------------------------------- */
 
 static void run_skews(enum cm_gpu_kernel k, enum cm_dtype t)
 {
@@ -180,7 +180,7 @@ static void test_unaligned(void)
     }
 }
 
-/* ---- the order of reduction ----------------------------------------------------------------------- */
+/* ---- the order of reduction ------------------------------------------------------------------ */
 
 /*
  * Sums that are not exact: one exchange and one pass give what the interpreter

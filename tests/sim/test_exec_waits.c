@@ -24,7 +24,7 @@ static unsigned seeds(unsigned few, unsigned many)
     return is_slow() ? many : with_tsan && few > 3 ? few / 4 + 2 : few;
 }
 
-/* ---- LL flags that wrap ----------------------------------------------------------------------------- */
+/* ---- LL flags that wrap ---------------------------------------------------------------------- */
 
 enum { PERIOD = 16, ROUNDS = 2 * PERIOD + 12 };
 
@@ -105,7 +105,7 @@ static void test_payload_is_no_flag(void)
     }
 }
 
-/* ---- rows of all kinds ------------------------------------------------------------------------------- */
+/* ---- rows of all kinds ----------------------------------------------------------------------- */
 
 static struct rig_op any_op(uint64_t *random, size_t most)
 {
@@ -240,7 +240,7 @@ static void test_nothing_to_send(void)
     }
 }
 
-/* ---- far ranks, gangs --------------------------------------------------------------------------------- */
+/* ---- far ranks, gangs ------------------------------------------------------------------------ */
 
 static void test_far_ranks(void)
 {
@@ -270,7 +270,7 @@ static void test_gangs(void)
     }
 }
 
-/* ---- ends that are not orderly --------------------------------------------------------------------------- */
+/* ---- ends that are not orderly --------------------------------------------------------------- */
 
 static const struct rig_op sum = {.coll = CM_ALL_REDUCE, .dtype = CM_FLOAT, .count = 100};
 
