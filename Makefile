@@ -3,7 +3,7 @@
 #   make                  the drivers: src/collectives/X.c -> build/X_perf
 #   make check            all tests, quick        make check-slow   with the long tables
 #   make check-asan       under ASan + UBSan      make check-tsan   under TSan
-#   make check-sim        the CUDA kernels on the CPU, under both
+#   make check-sim        the CUDA kernels on the CPU, under both      make mutants      broken ones
 #   make fuzz             short fuzz runs (clang) make bench        side by side with MPI
 #   make lint             rules of the house      make format       rewrite with clang-format
 #   make install          PREFIX=, DESTDIR=       make readme       option table of README.md
@@ -230,7 +230,7 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all config check check-slow check-asan check-tsan fuzz fuzz-run lint format format-check \
-  check-sim bench benches readme install clean tests FORCE
+  check-sim mutants bench benches readme install clean tests FORCE
 all: $(drivers) $(lib)
 
 # A stamp holds the flags of a kind of output and changes only when they do.
@@ -381,6 +381,13 @@ check-sim: $(call sim_tests,asan) $(if $(call have,$(CLANGXX)),$(call sim_tests,
 	  BUILDDIR='$(B)' TEST_TIMEOUT=600 $$unmoved scripts/run_tests.sh $^
 	@$(if $(sim_why),echo 'skip check-sim: $(sim_why)')
 	@$(if $(call have,$(CLANGXX)),,echo 'skip ThreadSanitizer: no $(CLANGXX)')
+
+# Kernels broken on purpose, which the tests must notice.
+mutant_src := $(rig_src) tests/sim/test_exec_forms.c tests/sim/test_exec_waits.c
+mutants: $(if $(sim_why),,$(lib) $(call sim_obj,own,$(sim_src)) \
+  $(foreach f,plain tsan,$(call sim_obj,$(f),$(mutant_src))))
+	@$(if $(sim_why),echo 'skip mutants: $(sim_why)',MUTANTS=1 BUILDDIR='$(B)' CXX='$(CXX)' \
+	  CLANGXX='$(CLANGXX)' tests/test_mutants.sh)
 
 fuzz:
 	@$(MAKE) --no-print-directory CC=$(CLANG) SAN=fuzzer-no-link,address,undefined MPI=0 CUDA=0 \
