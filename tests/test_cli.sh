@@ -22,7 +22,7 @@ refused=(
     '2|minbytes|-b 1P -e 1P'
     '2|minbytes|-b 8 -e 4'
     '2|leftover|leftover'
-    '2|cudagraph|-G 1'
+    '2|cudagraph|-G 1 --backend host'
     '2|local_register|-R 1'
     '3|maxbytes.*available|-b 1T -e 1T'
 )
@@ -66,11 +66,10 @@ refused_once=(
     '2|max-time|--max-time x'
     '2|min-bw|--min-bw x'
     '2|debug|--debug loud'
-    '2|stream_null|-y 1'
+    '2|stream_null|-y 1 --backend host'
     '2|cta_policy|-x 1'
     '2|device_implementation|-D 1'
     '2|output_file.*csv|-J - --csv -'
-    '77|backend.*CUDA|--backend cuda'
     '3|/nonexistent/x|-J /nonexistent/x -b 8 -e 8'
     '3|/nonexistent/x|--csv /nonexistent/x -b 8 -e 8'
 )
@@ -93,6 +92,14 @@ done
 
 begin "all_reduce refuses more bad options"
 check_refused all_reduce "${refused_once[@]}"
+
+begin "a backend that is not there"
+run 5 "$(program all_reduce)" --backend cuda
+if [[ -e "$BUILDDIR/obj/src/kernels/exec_launch.cu.o" ]]; then
+    want_refused 3 'backend cuda: no usable GPU'
+else
+    want_refused 77 'this build has no CUDA'
+fi
 
 begin "a value that is empty"
 run 5 "$(program all_reduce)" -b ''
