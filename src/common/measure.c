@@ -291,8 +291,11 @@ enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t, struct cm_read
         pop(m);
     }
     pop(m);
-    if (cm_meter_opts(m)->graph > 0)
+    if (cm_meter_opts(m)->graph > 0) {
+        if (st == CM_OK)
+            st = cm_meter_barrier(m); /* as before making it: see capture() */
         m->ops->graph_free(m);
+    }
     out->checked = !t->idle && (cm_meter_opts(m)->checks > 0 || cm_meter_opts(m)->check_every > 0);
     return st;
 }

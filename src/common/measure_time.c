@@ -57,13 +57,16 @@ static enum cm_status step(struct cm_meter *m, struct cm_trial *t, int i)
     return cm_meter_opts(m)->graph > 0 ? replay(m, t, i) : iterate(m, t, i);
 }
 
-/* Record the loop. Its plan was bound by the first call, and nothing runs. */
+/*
+ * Record the loop. Its plan was bound by the first call, and nothing runs on any
+ * rank: making a graph may wait for a device, and a kernel for a launch not made yet.
+ */
 static enum cm_status capture(struct cm_meter *m, struct cm_trial *t)
 {
-    enum cm_status st;
+    enum cm_status st = cm_meter_barrier(m);
 
-    if (t->idle)
-        return CM_OK;
+    if (st != CM_OK || t->idle)
+        return st;
     st = m->ops->capture_begin(m);
     if (st != CM_OK)
         return st;

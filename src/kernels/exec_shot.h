@@ -177,7 +177,7 @@ template <class F> CM_DEV void cm_exec_shot(const cm_gpu_args &a)
     bool ok = !cm_stopped(s.block);
 
 #pragma unroll 1
-    for (uint32_t i = 1; i < a.n; i++)
+    for (uint32_t i = 1; ok && i < a.n; i++)
         cm_shot_send<bits>(s, cm_turn(s.block, i));
 #pragma unroll 1
     for (uint64_t u = s.thread; ok && u < units; u += s.threads)
