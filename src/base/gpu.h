@@ -92,7 +92,7 @@ struct cm_gpu_hint {
     uint32_t beats;    /* grows while a block of the rank waits */
     uint32_t peer;     /* rank it waits for */
     uint32_t stranger; /* 0, or 1 + a rank that runs another operation */
-    uint32_t reserved;
+    uint32_t done;     /* operations that ended, modulo 2^32: while it grows, no wait is too long */
 };
 
 /* Start of a rank's device area. Written by the host before the first launch, then by kernels. */

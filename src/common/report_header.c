@@ -132,9 +132,13 @@ static void print_direct_ll(FILE *f, const struct cm_report *rep)
     bool shared = (e->algo == NULL || strcmp(e->algo, "direct") == 0) && e->channels <= 1 &&
                   e->chunk == 0 && coll != CM_ALLTOALLV && coll != CM_HYPERCUBE;
 
-    if (rep->rank->backend != NULL || e->mode != CM_MODE_DIRECT || e->proto != CM_PROTO_LL)
+    if (e->mode != CM_MODE_DIRECT || e->proto != CM_PROTO_LL)
         return;
-    if (shared)
+    if (rep->rank->backend != NULL)
+        fputs("# Note: direct mode is one exchange through LL inboxes where that fits, and the "
+              "simple protocol elsewhere\n",
+              f);
+    else if (shared)
         fprintf(f,
                 "# Note: direct mode uses LL slots for up to %d bytes from a rank, and the simple "
                 "protocol beyond\n",

@@ -41,6 +41,7 @@ enum cm_status cm_cuda_pace(struct cm_meter *m, int64_t ops)
 {
     struct cm_meter_gpu *g = m->gpu;
     struct cm_gpu_event *oldest = g->paces[g->paced % CM_PACES];
+    uint32_t progress = cm_comm_progress(m->comm);
     struct cm_spin spin = cm_spin_start();
     bool done = g->paced < CM_PACES;
     enum cm_status st = CM_OK;
@@ -50,6 +51,9 @@ enum cm_status cm_cuda_pace(struct cm_meter *m, int64_t ops)
         return CM_OK;
     while (st == CM_OK && !done) {
         st = cm_gpu_event_done(oldest, &done);
+        if (cm_comm_progress(m->comm) != progress)
+            spin = cm_spin_start();
+        progress = cm_comm_progress(m->comm);
         if (st == CM_OK && !done)
             st = cm_spin(&spin, &m->rank->waiter, -2);
     }

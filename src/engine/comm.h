@@ -103,6 +103,9 @@ CM_MUST_CHECK enum cm_status cm_comm_run(struct cm_comm *c, const struct cm_op_a
  */
 CM_MUST_CHECK enum cm_status cm_comm_sync(struct cm_comm *c);
 
+/* cm_exec_cuda: a number that changes as operations end; while it does, no wait is too long. */
+uint32_t cm_comm_progress(const struct cm_comm *c);
+
 /* Does this rank enqueue for its gang (record events, capture)? Always true on the host. */
 bool cm_comm_leads(const struct cm_comm *c);
 

@@ -117,7 +117,9 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
                                  .channels = blocks_for(r.bytes / 8, SHOT_BLOCK_UNITS, most)};
         return CM_OK;
     }
-    if (ch->proto == CM_PROTO_LL && c->force.proto != CM_PROTO_LL && c->force.mode < 0)
+    if (c->force.proto == CM_PROTO_LL && c->force.mode < 0)
+        ch->mode = CM_MODE_COPY; /* the user's LL needs ports */
+    else if (ch->proto == CM_PROTO_LL && c->force.mode < 0)
         ch->mode = CM_MODE_DIRECT; /* the table's LL rule does not fit */
     if (ch->mode == CM_MODE_DIRECT && !p->all_near)
         st = without_reach(c, k, ch);
@@ -281,9 +283,15 @@ static int waits_for(struct cm_comm *c, struct cm_cuda *s)
     return fresh && peer < (uint32_t)c->n ? c->world[peer] : -2;
 }
 
+uint32_t cm_comm_progress(const struct cm_comm *c)
+{
+    return ((const volatile struct cm_gpu_hint *)&c->self->hint)->done;
+}
+
 static enum cm_status wait_stream(struct cm_comm *c)
 {
     struct cm_spin spin = cm_spin_start();
+    uint32_t progress = cm_comm_progress(c);
     bool done = false;
     enum cm_status st = cm_gpu_done(c->gpu.gpu, &done);
 
@@ -292,6 +300,9 @@ static enum cm_status wait_stream(struct cm_comm *c)
 
         if (stranger != 0 && stranger <= (uint32_t)c->n)
             return cm_comm_mismatch(c, (int)stranger - 1);
+        if (cm_comm_progress(c) != progress)
+            spin = cm_spin_start();
+        progress = cm_comm_progress(c);
         st = cm_spin(&spin, c->waiter, waits_for(c, state_of(c)));
         if (st == CM_OK)
             st = cm_gpu_done(c->gpu.gpu, &done);

@@ -74,7 +74,7 @@ template <class F> CM_DEV void cm_exec_pass(const cm_gpu_args &a)
     cm_post(b, CM_DONE_PHASE, false);
     if (cm_bar_or(!cm_pass_meet(b, r, CM_DONE_PHASE, false, m)))
         return;
-    cm_advance(b, b.state->op, b.op);
+    cm_finish(b);
 }
 
 #endif

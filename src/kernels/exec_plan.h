@@ -337,7 +337,7 @@ CM_DEV void cm_plan_end(cm_plan_shared &s)
     cm_bar();
     if (s.walk.ports)
         cm_counts_store(b, s.counts, s.walk.channel);
-    cm_advance(b, b.state->op, b.op);
+    cm_finish(b);
 }
 
 template <class F> CM_DEV void cm_exec_plan(const cm_gpu_args &a)

@@ -186,7 +186,7 @@ template <class F> CM_DEV void cm_exec_shot(const cm_gpu_args &a)
     if (cm_bar_or(!ok))
         return;
     cm_advance(s.block, s.block.state->epoch, s.epoch);
-    cm_advance(s.block, s.block.state->op, s.block.op);
+    cm_finish(s.block);
 }
 
 #endif

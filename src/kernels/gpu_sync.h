@@ -72,6 +72,16 @@ CM_DEV void cm_advance(const cm_block &b, const uint64_t *counters, uint64_t val
             cm_st(&c[i], value);
 }
 
+/* The operation has ended here. One block of the rank tells the host, whose deadline moves. */
+CM_DEV void cm_finish(const cm_block &b)
+{
+    cm_gpu_hint *hint = (cm_gpu_hint *)cm_ld(&b.state->hint);
+
+    if (b.index == 0 && cm_tid() == 0)
+        cm_st_relaxed_sys(&hint->done, (uint32_t)b.op);
+    cm_advance(b, b.state->op, b.op);
+}
+
 /* Line of a block of rank `writer` in an area. */
 CM_DEV cm_gpu_line *cm_line(const cm_block &b, uint64_t area, uint32_t writer, uint32_t block)
 {
