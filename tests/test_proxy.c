@@ -118,11 +118,14 @@ static void test_streams_are_byte_exact(void)
 /* Drive both sides until nothing moves for a while. */
 static void settle(struct proxied_side s[2])
 {
-    for (int still = 0; still < 200; still++)
-        if (cm_proxy_progress(s[0].proxy) | cm_proxy_progress(s[1].proxy))
+    for (int still = 0; still < 200; still++) {
+        bool here = cm_proxy_progress(s[0].proxy), there = cm_proxy_progress(s[1].proxy);
+
+        if (here || there)
             still = 0;
         else
             sched_yield();
+    }
 }
 
 /* Nobody takes: a FIFO holds its depth twice, once on each side, and not a slot more. */
