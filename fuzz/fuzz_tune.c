@@ -14,7 +14,7 @@ static void ask(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t by
 
     if (!cm_tune_find(t, coll, ranks, bytes, &c))
         return;
-    if (cm_algo_find(c.algo) == NULL || c.channels < 1 || c.channels > CM_MAX_CHANNELS)
+    if (cm_algo_find(c.algo) == NULL || c.channels < 1 || c.channels > CM_GPU_BLOCKS)
         abort();
 }
 
