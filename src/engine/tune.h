@@ -8,7 +8,8 @@
  *
  * ranks and bytes are ranges "lo-hi" (hi inclusive), "lo-" or "*"; bytes is
  * the larger of the send and receive buffer of a rank. collective may be "*".
- * channels: 1 to 128; the host takes as many as it has lines for. chunk "-": the size of a slot. The shipped default is written in this grammar.
+ * channels: 1 to 128, of which the host takes as many as it has lines for.
+ * chunk "-": the size of a slot. The shipped default is written in this grammar.
  */
 #ifndef CM_ENGINE_TUNE_H
 #define CM_ENGINE_TUNE_H
