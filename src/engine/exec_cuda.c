@@ -75,15 +75,15 @@ static int blocks_for(size_t bytes, size_t each, int most)
     return blocks > 0 ? (int)blocks : 1;
 }
 
-/* May the operation be one exchange through the inboxes? */
-static bool fits_shot(const struct cm_comm *c, const struct cm_key *k, const struct cm_choice *ch)
+/* May the operation be one exchange through the inboxes? *r says what goes where. */
+static bool fits_shot(const struct cm_comm *c, const struct cm_key *k, const struct cm_choice *ch,
+                      struct cm_gpu_rank *r)
 {
     const struct cm_force *f = &c->force;
-    struct cm_gpu_rank r;
 
     return ch->proto == CM_PROTO_LL && f->mode != CM_MODE_COPY && f->chunk == 0 &&
-           (f->algo == NULL || strcmp(f->algo, "direct") == 0) && cm_cuda_shot(c, k, &r) &&
-           r.bytes <= c->gpu.p2p->area.inbox_bytes;
+           (f->algo == NULL || strcmp(f->algo, "direct") == 0) && cm_cuda_shot(c, k, r) &&
+           r->bytes <= c->gpu.p2p->area.inbox_bytes;
 }
 
 /* Where some GPUs cannot reach each other, all goes through ports. */
@@ -110,7 +110,7 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
     int most = c->force.channels > 0 ? c->force.channels : ch->channels;
 
     most = most < c->limits.workers ? most : c->limits.workers;
-    if (fits_shot(c, k, ch) && cm_cuda_shot(c, k, &r)) {
+    if (fits_shot(c, k, ch, &r)) {
         *ch = (struct cm_choice){.algo = "direct",
                                  .mode = CM_MODE_COPY,
                                  .proto = CM_PROTO_LL,
@@ -212,7 +212,7 @@ static enum cm_status fill_rank(struct cm_comm *c, struct cm_bound *b, const str
     int blocks = b->choice.channels;
     enum cm_status st = CM_OK;
 
-    *r = (struct cm_gpu_rank){.base = (uint64_t)(uintptr_t)c->gpu.p2p->base};
+    *r = (struct cm_gpu_rank){.base = 0};
     if (b->ll) {
         l->kernel = CM_GPU_SHOT;
         cm_cuda_shot(c, &b->key, r);
@@ -272,11 +272,16 @@ static enum cm_status run(struct cm_comm *c, struct cm_bound *b, const struct cm
 
 /* ---- waiting ---- */
 
-/* World rank that a kernel of this rank says it waits for; -2: it says nothing new. */
-static int waits_for(struct cm_comm *c, struct cm_cuda *s)
+/* A word that kernels write while the host looks. */
+static uint32_t hinted(const uint32_t *word)
 {
-    const volatile struct cm_gpu_hint *hint = &c->self->hint;
-    uint32_t beats = hint->beats, peer = hint->peer;
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* World rank that a kernel of this rank says it waits for; -2: it says nothing new. */
+static int waits_for(const struct cm_comm *c, struct cm_cuda *s)
+{
+    uint32_t beats = hinted(&c->self->hint.beats), peer = hinted(&c->self->hint.peer);
     bool fresh = beats != s->beats;
 
     s->beats = beats;
@@ -285,10 +290,11 @@ static int waits_for(struct cm_comm *c, struct cm_cuda *s)
 
 uint32_t cm_comm_progress(const struct cm_comm *c)
 {
-    return ((const volatile struct cm_gpu_hint *)&c->self->hint)->done;
+    return hinted(&c->self->hint.done);
 }
 
-static enum cm_status wait_stream(struct cm_comm *c)
+/* Every member of a gang waits: each has its own deadline, and its own hints to tell. */
+static enum cm_status sync_cuda(struct cm_comm *c)
 {
     struct cm_spin spin = cm_spin_start();
     uint32_t progress = cm_comm_progress(c);
@@ -296,7 +302,7 @@ static enum cm_status wait_stream(struct cm_comm *c)
     enum cm_status st = cm_gpu_done(c->gpu.gpu, &done);
 
     while (st == CM_OK && !done) {
-        uint32_t stranger = ((const volatile struct cm_gpu_hint *)&c->self->hint)->stranger;
+        uint32_t stranger = hinted(&c->self->hint.stranger);
 
         if (stranger != 0 && stranger <= (uint32_t)c->n)
             return cm_comm_mismatch(c, (int)stranger - 1);
@@ -308,12 +314,6 @@ static enum cm_status wait_stream(struct cm_comm *c)
             st = cm_gpu_done(c->gpu.gpu, &done);
     }
     return st;
-}
-
-/* Every member waits, because each has its own deadline and its own hints to tell. */
-static enum cm_status sync_cuda(struct cm_comm *c)
-{
-    return wait_stream(c);
 }
 
 const struct cm_exec cm_exec_cuda = {

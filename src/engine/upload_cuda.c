@@ -10,6 +10,8 @@
 
 #include "engine/exec_cuda_int.h"
 
+_Static_assert(CM_LEN(((struct cm_gpu_plan *)0)->workers) == CM_MAX_WORKERS, "all workers fit");
+
 enum { HEAP_BYTES = 8 << 20, ALIGN = 256 };
 
 enum cm_status cm_cuda_open(struct cm_comm *c, struct cm_cuda **out)
