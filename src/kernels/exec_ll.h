@@ -53,12 +53,12 @@ CM_DEV bool cm_ll_resolve_fold(cm_ll_shared &s, const cm_gpu_fold &f, uint64_t s
 #pragma unroll 1
     for (uint32_t i = cm_tid(); ok && i < f.nfrom + f.nto; i += cm_nthr()) {
         cm_gpu_operand o = cm_ld(&operands[f.from + i]);
-        bool from = i < f.nfrom, port = o.space == CM_SPACE_PORT;
+        bool from = i < f.nfrom, port = o.space == CM_PORT;
         uint32_t k = from ? i : i - f.nfrom;
 
         (from ? s.src_port : s.dst_port)[k] = port;
         if (from)
-            s.plan.move.twice[k] = w.premul && o.space == CM_SPACE_IN && (o.rank & 1);
+            s.plan.move.twice[k] = w.premul && o.space == CM_IN && (o.rank & 1);
         if (port)
             ok = cm_ll_resolve_port(s, i, f.nfrom, (uint32_t)o.rank);
         else
@@ -140,7 +140,7 @@ CM_DEV void cm_ll_settle(const cm_ll_shared &s, const cm_gpu_fold &f)
     for (uint32_t i = cm_tid(); i < f.nfrom; i += cm_nthr()) {
         cm_gpu_operand o = cm_ld(&operands[f.from + i]);
 
-        if (o.space == CM_SPACE_PORT)
+        if (o.space == CM_PORT)
             cm_give_credit(w.block, (uint32_t)o.rank, w.channel, s.plan.slot[i] + 1);
     }
 }

@@ -71,8 +71,8 @@ template <class F> CM_DEV void cm_exec_pass(const cm_gpu_args &a)
     cm_bar();
     cm_move_all<F, cm_vec<F>::GROUP>(f, m, e);
     cm_bar();
-    cm_post(b, CM_DONE_PHASE, false);
-    if (cm_bar_or(!cm_pass_meet(b, r, CM_DONE_PHASE, false, m)))
+    cm_post(b, CM_PHASE_DONE, false);
+    if (cm_bar_or(!cm_pass_meet(b, r, CM_PHASE_DONE, false, m)))
         return;
     cm_finish(b);
 }

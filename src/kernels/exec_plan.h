@@ -13,8 +13,6 @@
 #include "kernels/gpu_move.h"
 #include "kernels/gpu_ports.h"
 
-enum { CM_SPACE_IN, CM_SPACE_OUT, CM_SPACE_SCRATCH, CM_SPACE_PORT }; /* enum cm_space */
-
 /* The worker that a block plays. */
 struct cm_walk {
     cm_block block;
@@ -142,10 +140,10 @@ CM_DEV bool cm_resolve_place(const cm_plan_shared &s, const cm_gpu_operand &o, u
 {
     const cm_walk &w = s.walk;
     uint32_t peer = (uint32_t)o.rank;
-    bool in = o.space == CM_SPACE_IN;
+    bool in = o.space == CM_IN;
     uint64_t start = in ? s.in[peer] : s.out[peer];
 
-    if (o.space == CM_SPACE_SCRATCH) {
+    if (o.space == CM_SCRATCH) {
         *address = cm_ld(&w.block.state->peers[peer].scratch) + o.at + w.scratch_at;
         return true;
     }
@@ -168,14 +166,14 @@ CM_DEV bool cm_resolve_fold(cm_plan_shared &s, const cm_gpu_fold &f, uint64_t sh
         bool from = i < f.nfrom;
         uint64_t *address = from ? &s.move.src[i] : &s.move.dst[i - f.nfrom];
 
-        if (o.space == CM_SPACE_PORT) {
+        if (o.space == CM_PORT) {
             s.slot[i] = cm_take_slot(s.counts, (uint32_t)o.rank, from);
             ok = cm_resolve_port(w, (uint32_t)o.rank, from, s.slot[i], address);
         } else {
             ok = cm_resolve_place(s, o, shift, address);
         }
         if (from)
-            s.move.twice[i] = w.premul && o.space == CM_SPACE_IN && (o.rank & 1);
+            s.move.twice[i] = w.premul && o.space == CM_IN && (o.rank & 1);
     }
     return ok;
 }
@@ -195,7 +193,7 @@ CM_DEV void cm_settle_ports(const cm_plan_shared &s, const cm_gpu_fold &f)
         cm_gpu_operand o = cm_ld(&operands[f.from + i]);
         uint32_t peer = (uint32_t)o.rank;
 
-        if (o.space != CM_SPACE_PORT)
+        if (o.space != CM_PORT)
             continue;
         if (i < f.nfrom)
             cm_give_credit(b, peer, w.channel, s.slot[i] + 1);
@@ -288,7 +286,7 @@ template <class F> CM_DEV bool cm_run_folds(cm_plan_shared &s, const cm_reducer<
             const cm_gpu_fold &f = s.fold[at & 1];
 
             if ((f.flags & CM_GPU_DONE_FIRST) && !exiting) {
-                cm_post(w.block, CM_DONE_PHASE, false);
+                cm_post(w.block, CM_PHASE_DONE, false);
                 exiting = true;
             }
             if (!cm_run_fold<F>(s, reducer, at, pass))
@@ -303,7 +301,7 @@ template <class F> CM_DEV bool cm_run_folds(cm_plan_shared &s, const cm_reducer<
         }
     }
     if (!exiting)
-        cm_post(w.block, CM_DONE_PHASE, false);
+        cm_post(w.block, CM_PHASE_DONE, false);
     return true;
 }
 

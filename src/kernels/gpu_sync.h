@@ -12,8 +12,8 @@
 #include "kernels/cm_device.h"
 
 #include "base/gpu.h"
+#include "base/plan.h"
 
-enum { CM_DONE_PHASE = 0xfffff, CM_PHASE_SHIFT = 20 }; /* CM_PHASE_DONE, CM_PHASE_BITS */
 enum { CM_STRANGER_LOOKS = 256 /* at a line, a microsecond apart, before it is reported */ };
 
 template <class T> CM_DEV T *cm_at(uint64_t base, uint64_t offset)
@@ -132,10 +132,10 @@ CM_DEV bool cm_is_stranger(const cm_block &b, const cm_gpu_line *line, uint64_t 
 {
     cm_gpu_hint *hint = (cm_gpu_hint *)cm_ld(&b.state->hint);
 
-    if (seq >> CM_PHASE_SHIFT != b.op || cm_ld_relaxed_sys_u64(&line->sig[b.op & 1]) == b.sig)
+    if (seq >> CM_PHASE_BITS != b.op || cm_ld_relaxed_sys_u64(&line->sig[b.op & 1]) == b.sig)
         return false;
 #pragma unroll 1
-    for (uint32_t looks = 1; cm_ld_acquire_sys(&line->seq) >> CM_PHASE_SHIFT == b.op; looks++) {
+    for (uint32_t looks = 1; cm_ld_acquire_sys(&line->seq) >> CM_PHASE_BITS == b.op; looks++) {
         if (looks == CM_STRANGER_LOOKS)
             cm_st_relaxed_sys(&hint->stranger, peer + 1);
         if (!cm_go_on(b, peer, looks))
@@ -152,7 +152,7 @@ CM_DEV bool cm_wait_line(const cm_block &b, uint32_t peer, uint32_t block, uint3
     uint64_t seq;
 
     *line = cm_line(b, cm_ld(&b.state->peers[peer].mine), peer, block);
-    return cm_wait_word(b, &(*line)->seq, b.op << CM_PHASE_SHIFT | phase, peer, &seq) &&
+    return cm_wait_word(b, &(*line)->seq, b.op << CM_PHASE_BITS | phase, peer, &seq) &&
            !cm_is_stranger(b, *line, seq, peer);
 }
 
@@ -173,7 +173,7 @@ CM_DEV void cm_post(const cm_block &b, uint32_t phase, bool bases)
             cm_st(&line->out[parity], b.out - b.base);
             cm_st_relaxed_sys_u64(&line->sig[parity], b.sig);
         }
-        cm_st_release_sys(&line->seq, b.op << CM_PHASE_SHIFT | phase);
+        cm_st_release_sys(&line->seq, b.op << CM_PHASE_BITS | phase);
     }
 }
 
