@@ -89,13 +89,6 @@ enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream)
                  "launch of a collective");
 }
 
-enum cm_status cm_gpu_blocks_per_sm(enum cm_gpu_kernel k, enum cm_dtype t, enum cm_op op,
-                                    int threads, int *blocks)
-{
-    return check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, find(k, t, op), threads, 0),
-                 "occupancy of a kernel");
-}
-
 enum cm_status cm_gpu_preload(void)
 {
     kernel_fn *const *all = &kernels[0][0][0];

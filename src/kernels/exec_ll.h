@@ -74,6 +74,7 @@ CM_DEV bool cm_ll_fetch(const cm_ll_shared &s, uint32_t k, uint64_t u, uint64_t 
                         uint64_t *unit)
 {
     const cm_walk &w = s.plan.walk;
+
     if (s.src_port[k])
         return cm_ll_get(w.block, s.plan.move.src[k] + u * CM_LL_LINE, s.src_flag[k], s.src_peer[k],
                          unit);

@@ -26,7 +26,6 @@ struct cm_shot {
     uint32_t flag, mask;
     uint32_t thread, threads; /* this thread among all of the rank's */
     uint32_t premul;
-    bool stop;
 };
 
 CM_DEV cm_shot cm_shot_begin(const cm_gpu_args &a, const cm_gpu_rank &r)
@@ -45,7 +44,6 @@ CM_DEV cm_shot cm_shot_begin(const cm_gpu_args &a, const cm_gpu_rank &r)
     s.thread = s.block.index * cm_nthr() + cm_tid();
     s.threads = s.block.blocks * cm_nthr();
     s.premul = a.premul;
-    s.stop = false;
     return s;
 }
 

@@ -38,10 +38,6 @@ struct cm_launch {
 /* Enqueue it on `stream` (cudaStream_t) of the current device; copies the arguments. CM_ESYS. */
 CM_MUST_CHECK enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream);
 
-/* Blocks of that kernel that fit on one SM of the current device; also loads its code. */
-CM_MUST_CHECK enum cm_status cm_gpu_blocks_per_sm(enum cm_gpu_kernel k, enum cm_dtype t,
-                                                  enum cm_op op, int threads, int *blocks);
-
 /* Load the code of all kernels now: a load while a kernel spins could wait for ever. */
 CM_MUST_CHECK enum cm_status cm_gpu_preload(void);
 

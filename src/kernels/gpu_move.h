@@ -22,7 +22,7 @@ struct cm_move {
     uint8_t twice[CM_GPU_OPERANDS]; /* mulsum: this source counts double */
 };
 
-/* What varies from fold to fold; the same on all threads. */
+/* A thread's work in a fold; all but `thread` is the same on all threads. */
 struct cm_work {
     uint32_t nsrc, ndst;
     uint64_t n; /* elements */

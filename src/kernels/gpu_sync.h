@@ -35,7 +35,6 @@ struct cm_block {
     uint32_t index;  /* of the block within its rank */
     uint32_t blocks; /* of the rank */
     uint32_t rank, n;
-    uint32_t phase; /* posts so far */
 };
 
 CM_DEV cm_block cm_block_begin(const cm_gpu_args &a, const cm_gpu_rank &r)
@@ -52,7 +51,6 @@ CM_DEV cm_block cm_block_begin(const cm_gpu_args &a, const cm_gpu_rank &r)
     b.rank = cm_ld(&b.state->rank);
     b.n = a.n;
     b.op = cm_ld(&b.state->op[b.index]) + 1;
-    b.phase = 0;
     return b;
 }
 
