@@ -147,13 +147,13 @@ static enum cm_status choose_span(const struct choice *c, int proc, int *first, 
     const struct cm_gpu_claim *claim = &c->claims[proc];
     struct crowd crowd = crowd_of(c, proc);
     bool share = c->opts->launch.oversubscribe;
-    int have = claim->facts->count, end;
+    int have = claim->facts->count, left = have - claim->device, end;
 
     *span = needs(claim);
     *first = claim->device >= 0 ? claim->device : crowd.before;
     if (claim->device >= 0) {
-        if (share && claim->device<have && * span> have - claim->device)
-            *span = have - claim->device;
+        if (share && left > 0 && left < *span)
+            *span = left;
         return *first + *span <= have ? CM_OK : refuse_device(c, claim);
     }
     if (crowd.asked <= have)
