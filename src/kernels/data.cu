@@ -138,19 +138,13 @@ CM_KERNEL(cm_data_list, struct cm_gpu_data)
 
 #ifndef CM_SIM
 
+#include "base/dev_cuda.h"
 #include "kernels/gpu_data.h"
 
 namespace
 {
 
 typedef void data_kernel(struct cm_gpu_data);
-
-enum cm_status report(const char *what, cudaError_t e)
-{
-    if (e == cudaSuccess)
-        return CM_OK;
-    return CM_FAIL(CM_ESYS, "CUDA: %s: %s (%s)", what, cudaGetErrorString(e), cudaGetErrorName(e));
-}
 
 enum cm_status launch(const char *what, data_kernel *k, const struct cm_gpu_data *a,
                       uint32_t blocks, void *stream)
@@ -163,7 +157,7 @@ enum cm_status launch(const char *what, data_kernel *k, const struct cm_gpu_data
     config.gridDim = dim3(blocks);
     config.blockDim = dim3(CM_GPU_DATA_THREADS);
     config.stream = (cudaStream_t)stream;
-    return report(what, cudaLaunchKernelExC(&config, (const void *)k, args));
+    return cm_cuda_status(cudaLaunchKernelExC(&config, (const void *)k, args), -1, what);
 }
 
 } // namespace
@@ -175,9 +169,9 @@ enum cm_status cm_gpu_data_fill(const struct cm_gpu_data *a, void *stream)
 
 enum cm_status cm_gpu_data_check(const struct cm_gpu_data *a, void *stream)
 {
-    enum cm_status st = report(
-        "clearing results of a check",
-        cudaMemsetAsync((void *)a->found, 0, sizeof(struct cm_gpu_result), (cudaStream_t)stream));
+    enum cm_status st = cm_cuda_status(
+        cudaMemsetAsync((void *)a->found, 0, sizeof(struct cm_gpu_result), (cudaStream_t)stream),
+        -1, "clearing results of a check");
 
     return st != CM_OK ? st : launch("checking buffers", cm_data_check, a, a->slices, stream);
 }
@@ -194,7 +188,7 @@ enum cm_status cm_gpu_data_preload(void)
 
     for (data_kernel *k : all) {
         enum cm_status st =
-            report("loading kernels", cudaFuncGetAttributes(&unused, (const void *)k));
+            cm_cuda_status(cudaFuncGetAttributes(&unused, (const void *)k), -1, "loading a kernel");
 
         if (st != CM_OK)
             return st;

@@ -6,6 +6,7 @@
 #ifndef CM_SIM
 #include <cuda_runtime.h>
 
+#include "base/dev_cuda.h"
 #include "kernels/cm_device.h"
 #include "kernels/gpu_launch.h"
 
@@ -64,14 +65,6 @@ static const void *find(enum cm_gpu_kernel k, enum cm_dtype t, enum cm_op op)
     return (const void *)kernels[reduction_of(op)][storage_of(t)][k];
 }
 
-static enum cm_status check(cudaError_t e, const char *what)
-{
-    if (e == cudaSuccess)
-        return CM_OK;
-    return CM_FAIL(e == cudaErrorMemoryAllocation ? CM_ENOMEM : CM_ESYS, "CUDA: %s: %s (%s)", what,
-                   cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
 enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream)
 {
     cudaLaunchAttribute attr = {};
@@ -85,8 +78,8 @@ enum cm_status cm_gpu_launch(const struct cm_launch *l, void *stream)
     c.stream = (cudaStream_t)stream;
     c.attrs = &attr;
     c.numAttrs = l->cooperative ? 1 : 0;
-    return check(cudaLaunchKernelExC(&c, find(l->kernel, l->dtype, l->op), args),
-                 "launch of a collective");
+    return cm_cuda_status(cudaLaunchKernelExC(&c, find(l->kernel, l->dtype, l->op), args), -1,
+                          "launching a collective");
 }
 
 enum cm_status cm_gpu_preload(void)
@@ -95,8 +88,8 @@ enum cm_status cm_gpu_preload(void)
 
     for (int i = 0; i < NREDUCTIONS * NSTORAGES * CM_GPU_NKERNELS; i++) {
         cudaFuncAttributes attr;
-        enum cm_status st =
-            check(cudaFuncGetAttributes(&attr, (const void *)all[i]), "load of a kernel");
+        enum cm_status st = cm_cuda_status(cudaFuncGetAttributes(&attr, (const void *)all[i]), -1,
+                                           "loading a kernel");
 
         if (st != CM_OK)
             return st;
