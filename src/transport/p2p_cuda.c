@@ -30,6 +30,8 @@ struct cm_p2p_inner {
     struct card *cards;   /* n */
     unsigned char **peer; /* n: areas as mapped here, NULL: out of reach */
     bool *imported;       /* n: by cm_gpu_import() */
+    /* pinned for kernels; `far` is the caller's, and NULL where no pair needs it */
+    void *abort, *hint, **far;
 };
 
 static enum cm_status allocate(struct cm_p2p *p)
@@ -187,6 +189,9 @@ static enum cm_status write_state(struct cm_p2p *p, const struct cm_p2p_args *a)
     st = pin(p->gpu, a->abort, PAGE, &abort);
     if (st == CM_OK)
         st = pin(p->gpu, a->hint, PAGE, &hint);
+    p->inner->abort = a->abort;
+    p->inner->hint = a->hint;
+    p->inner->far = a->far;
     s->magic = CM_GPU_MAGIC;
     s->rank = (uint32_t)p->rank;
     s->abort = (uint64_t)(uintptr_t)abort;
@@ -278,6 +283,15 @@ static void unmap(struct cm_p2p *p)
             cm_gpu_unimport(p->gpu, p->inner->peer[r]);
 }
 
+/* No kernel of this process looks there any more. What another rank has unpinned is fine. */
+static void unpin(const struct cm_p2p_inner *in, int n)
+{
+    cm_gpu_unpin(in->abort);
+    cm_gpu_unpin(in->hint);
+    for (int r = 0; in->far != NULL && r < n; r++)
+        cm_gpu_unpin(in->far[r]);
+}
+
 void cm_p2p_close(struct cm_p2p *p, bool orderly)
 {
     struct cm_p2p_args a = {.gather = NULL};
@@ -290,6 +304,8 @@ void cm_p2p_close(struct cm_p2p *p, bool orderly)
         a.gather = p->inner->gather;
         a.ctx = p->inner->ctx;
         unused = orderly && agree(p, &a, CM_OK) == CM_OK;
+        if (unused)
+            unpin(p->inner, p->n);
         free(p->inner->cards);
         free(p->inner->peer);
         free(p->inner->imported);
