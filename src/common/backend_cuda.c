@@ -205,8 +205,8 @@ static size_t slot_bytes(const struct cm_opts_engine *e, int n)
 {
     size_t slots = (size_t)n * MAX_BLOCKS * CM_GPU_PROTOS * CM_PORT_SLOTS, bytes = SLOT_BYTES;
 
-    if (e->chunk > 0)
-        return (e->chunk + 127) / 128 * 128;
+    if (e->chunk > 0) /* in LL lines it takes twice the room */
+        return (e->chunk * (e->proto == CM_PROTO_LL ? 2 : 1) + 127) / 128 * 128;
     if (e->buffer / CM_PORT_SLOTS >= 128)
         return e->buffer / CM_PORT_SLOTS / 128 * 128;
     while (bytes > LEAST_SLOT && bytes * slots > PORTS_BYTES)
