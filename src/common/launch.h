@@ -47,6 +47,9 @@ struct cm_rank_info {
     char bus_id[16]; /* "0000:1b:00.0" */
 };
 
+/* Are two ranks on the same GPU? */
+bool cm_same_gpu(const struct cm_rank_info *a, const struct cm_rank_info *b);
+
 struct cm_watchdog;
 
 /* What a rank's thread gets. Pointers are valid until the thread returns. */

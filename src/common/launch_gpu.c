@@ -7,8 +7,14 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/job.h"
+
+bool cm_same_gpu(const struct cm_rank_info *a, const struct cm_rank_info *b)
+{
+    return strcmp(a->bus_id, b->bus_id) == 0 && strcmp(a->boot_id, b->boot_id) == 0;
+}
 
 static const int32_t *my_ranks(const struct cm_job *j)
 {

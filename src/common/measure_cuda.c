@@ -110,8 +110,7 @@ static size_t sharing(const struct cm_rank *r)
     size_t ranks = 0;
 
     for (int i = 0; i < r->n; i++)
-        ranks += strcmp(r->infos[i].bus_id, mine->bus_id) == 0 &&
-                 strcmp(r->infos[i].boot_id, mine->boot_id) == 0;
+        ranks += cm_same_gpu(&r->infos[i], mine);
     return ranks;
 }
 

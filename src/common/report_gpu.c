@@ -41,11 +41,6 @@ void cm_memory_most(struct cm_memory *most, const struct cm_memory *m)
     most->peak = m->peak > most->peak ? m->peak : most->peak;
 }
 
-static bool same_gpu(const struct cm_rank_info *a, const struct cm_rank_info *b)
-{
-    return strcmp(a->bus_id, b->bus_id) == 0 && strcmp(a->boot_id, b->boot_id) == 0;
-}
-
 /* Different GPUs of the job. */
 static int count_gpus(const struct cm_rank *r)
 {
@@ -54,7 +49,7 @@ static int count_gpus(const struct cm_rank *r)
     for (int i = 0; i < r->n; i++) {
         int first = 0;
 
-        while (!same_gpu(&r->infos[first], &r->infos[i]))
+        while (!cm_same_gpu(&r->infos[first], &r->infos[i]))
             first++;
         gpus += first == i;
     }
