@@ -16,6 +16,24 @@ struct proxied {
     int64_t silence_ns;
 };
 
+/* One port, both sides driven by threads; a test changes what it is about. */
+static inline struct proxied proxied_usual(int64_t silence_ns)
+{
+    return (struct proxied){.ports = 1,
+                            .depth = 4,
+                            .sockets = 1,
+                            .slot_bytes = 4096,
+                            .mode = {CM_PROXY_THREAD, CM_PROXY_THREAD},
+                            .spins = 2,
+                            .silence_ns = silence_ns};
+}
+
+/* A deadline five seconds away. */
+static inline int64_t proxied_soon(void)
+{
+    return cm_now_ns() + 5LL * CM_NS_PER_S;
+}
+
 /* One side: process 0 or 1. */
 struct proxied_side {
     const struct proxied *how;

@@ -15,18 +15,7 @@ static const int64_t long_ns = 8LL * CM_NS_PER_S, silence_ns = 80LL * CM_NS_PER_
 
 static struct proxied usual(void)
 {
-    return (struct proxied){.ports = 1,
-                            .depth = 4,
-                            .sockets = 1,
-                            .slot_bytes = 4096,
-                            .mode = {CM_PROXY_THREAD, CM_PROXY_THREAD},
-                            .spins = 2,
-                            .silence_ns = silence_ns};
-}
-
-static int64_t soon(void)
-{
-    return cm_now_ns() + 5LL * CM_NS_PER_S;
+    return proxied_usual(silence_ns);
 }
 
 /* ---- streams ---- */
@@ -164,7 +153,7 @@ static void test_a_sleeping_proxy_is_woken(void)
     struct proxied how = usual();
     struct proxied_side s[2];
     struct cm_proxy_stats a;
-    int64_t until = soon(), start;
+    int64_t until = proxied_soon(), start;
     int i = 0;
 
     how.spins = 0;
@@ -201,7 +190,7 @@ static void *close_side(void *arg)
 {
     struct closing *c = arg;
 
-    c->st = proxied_close(c->side, soon());
+    c->st = proxied_close(c->side, proxied_soon());
     return NULL;
 }
 
@@ -212,7 +201,7 @@ static void test_an_orderly_end_delivers_everything(void)
         struct proxied how = usual();
         struct proxied_side s[2];
         struct closing c = {&s[0], CM_ESYS};
-        int64_t until = soon();
+        int64_t until = proxied_soon();
         enum cm_status st;
         pthread_t other;
         int put = 0, got = 0;
@@ -284,7 +273,7 @@ static void test_messages_arrive_in_order(void)
     }
     /* All that was queued goes before the farewell. */
     pthread_create(&other, NULL, close_side, &c);
-    st = proxied_close(&s[0], soon());
+    st = proxied_close(&s[0], proxied_soon());
     pthread_join(other, NULL);
     CHECK(st == CM_OK && c.st == CM_OK, "status %d %d", st, c.st);
     CHECK(sent == MESSAGES && in.count == MESSAGES && in.wrong == 0, "%d sent, %d came, %d wrong",

@@ -16,24 +16,13 @@ static const int64_t long_ns = 20LL * CM_NS_PER_S, silence_ns = 300 * CM_NS_PER_
 
 static struct proxied usual(void)
 {
-    return (struct proxied){.ports = 1,
-                            .depth = 4,
-                            .sockets = 1,
-                            .slot_bytes = 4096,
-                            .mode = {CM_PROXY_THREAD, CM_PROXY_THREAD},
-                            .spins = 2,
-                            .silence_ns = long_ns};
-}
-
-static int64_t soon(void)
-{
-    return cm_now_ns() + 5LL * CM_NS_PER_S;
+    return proxied_usual(long_ns);
 }
 
 /* Which loss is reported within five seconds. */
 static enum cm_status await_loss(struct proxied_side *s)
 {
-    int64_t until = soon();
+    int64_t until = proxied_soon();
 
     while (atomic_load(&s->lost) == 0 && cm_now_ns() < until) {
         cm_proxy_progress(s->proxy);
@@ -53,7 +42,7 @@ static void test_an_end_without_a_word_is_a_death(void)
     st = await_loss(&s[0]);
     CHECK(st == CM_ESYS && cm_proxy_status(s[0].proxy) == CM_ESYS, "status %d", st);
     CHECK(cm_proxy_send(s[0].proxy, 1, 0, NULL, 0) == CM_EABORT, "a message to the dead");
-    CHECK(proxied_close(&s[0], soon()) == CM_ESYS, "close");
+    CHECK(proxied_close(&s[0], proxied_soon()) == CM_ESYS, "close");
 }
 
 /* A neighbour in a process of its own gets a signal. */
@@ -80,7 +69,7 @@ static void signal_neighbour(int number, enum cm_proxy_mode mode, enum cm_status
     }
     close(fd[1]);
     CHECK(proxied_open(&s, &how, 0, &fd[0], NULL) == CM_OK, "open");
-    for (int64_t until = soon(); proxied_get(&s, 0) == 0 && cm_now_ns() < until;)
+    for (int64_t until = proxied_soon(); proxied_get(&s, 0) == 0 && cm_now_ns() < until;)
         cm_proxy_progress(s.proxy);
     CHECK(atomic_load(&s.lost) == 0, "lost too early");
     took = cm_now_ns();

@@ -6,25 +6,10 @@
 
 #include "kernels/cm_device.h"
 #include "cmsim_host.h"
+#include "sanitized.h"
 #include "../test.h"
 
 #include <string.h>
-
-#if defined(__has_feature)
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-static const bool with_tsan = true;
-#else
-static const bool with_tsan = false;
-#endif
-#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
-static const bool with_asan = true;
-#else
-static const bool with_asan = false;
-#endif
 
 struct grid {
     unsigned x, y, threads;

@@ -9,17 +9,7 @@
 
 #include "../test.h"
 #include "exec_rig.h"
-
-#if defined(__has_feature)
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-static const bool with_tsan = true;
-#else
-static const bool with_tsan = false;
-#endif
+#include "sanitized.h"
 
 enum { ROW = 512 /* operations */ };
 
