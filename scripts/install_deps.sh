@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # Install with apt what is missing, and nothing else.
 #
-#   scripts/install_deps.sh build     compiler, make, cJSON
+#   scripts/install_deps.sh build     compiler, make, cJSON, headers of libibverbs
 #   scripts/install_deps.sh mpi       also Open MPI
-#   scripts/install_deps.sh test      also MPICH, clang with its runtimes, linters, jsonschema
+#   scripts/install_deps.sh test      also MPICH, clang with its runtimes, linters, jsonschema,
+#                                     xmllint, SciPy
+#   scripts/install_deps.sh report    matplotlib, for the charts of `collmark report`
+#   scripts/install_deps.sh browser   also Chromium and tidy, to test its pages
+#   scripts/install_deps.sh ib        build, and a virtual machine with RDMA devices (make check-ib)
 #   scripts/install_deps.sh cuda      build, and NVIDIA's compiler in .cuda/ if there is no nvcc
 #
 # A thing that works already is never touched. Debian 12, Ubuntu 22.04 and newer. Distributions
@@ -42,6 +46,8 @@ need_build() {
     echo 'int main(void){return 0;}' | compiles gcc || missing+=(gcc libc6-dev)
     printf '#include <cjson/cJSON.h>\nint main(void){return cJSON_CreateNull()==0;}' |
         compiles gcc -lcjson || missing+=(libcjson-dev)
+    printf '#include <infiniband/verbs.h>\nint main(void){return IBV_QPS_RESET;}' |
+        compiles gcc || missing+=(libibverbs-dev)
 }
 
 need_mpi() {
@@ -61,8 +67,24 @@ need_test() {
     need timeout coreutils
     need awk mawk
     need git git
+    need xmllint libxml2-utils
+    need ip iproute2
+    need nsenter util-linux
+    python3 -c 'import scipy' 2>/dev/null ||
+        /usr/bin/python3 -c 'import scipy' 2>/dev/null || missing+=(python3-scipy)
     python3 -c 'import jsonschema' 2>/dev/null ||
         /usr/bin/python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
+}
+
+need_report() {
+    need python3 python3
+    python3 -c 'import matplotlib' 2>/dev/null ||
+        /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || missing+=(python3-matplotlib)
+}
+
+need_browser() {
+    command -v chromium >/dev/null 2>&1 || need chromium-browser chromium
+    need tidy tidy
 }
 
 # The format of the tree is that of release 14; elsewhere any release serves the other tools.
@@ -127,22 +149,26 @@ install_cuda() {
 
 cd "$(dirname "$0")/.."
 case "$want" in
-build) need_build ;;
+build | ib) need_build ;;
 mpi) need_build && need_mpi ;;
 test) need_build && need_test ;;
+report) need_report ;;
+browser) need_report && need_browser ;;
 cuda)
     need_build
     need g++ g++
     python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
     ;;
 *)
-    echo "usage: $0 build|mpi|test|cuda" >&2
+    echo "usage: $0 build|mpi|test|report|browser|ib|cuda" >&2
     exit 2
     ;;
 esac
 install_missing
 if [[ "$want" == cuda ]]; then
     install_cuda
+elif [[ "$want" == ib ]]; then
+    scripts/rdma-vm --install
 elif [[ "$want" == test ]]; then
     need_clang_format
     need_clang_rt
