@@ -4,6 +4,7 @@
 #   make check            all tests, quick        make check-slow   with the long tables
 #   make check-asan       under ASan + UBSan      make check-tsan   under TSan
 #   make check-sim        the CUDA kernels on the CPU, under both      make mutants      broken ones
+#   make check-ib         the ib wire over soft-RoCE, in a virtual machine (needs root)
 #   make fuzz             short fuzz runs (clang) make bench        side by side with MPI
 #   make lint             rules of the house      make format       rewrite with clang-format
 #   make install          PREFIX=, DESTDIR=       make readme       option table of README.md
@@ -17,7 +18,7 @@
 #   CUDA=     auto (default) | 0 | 1;  CUDA_HOME=folder or NVCC=path choose a toolkit
 #   CUDA_ARCHS=  compute capabilities to compile for, PTX for the last; NVCCFLAGS= more flags
 #   CJSON=0   builds without cJSON: -J is refused
-#   IB=       0 | auto: reported only, the backend does not exist yet
+#   IB=       auto (default) | 0 | 1: the ib wire, which needs the headers of libibverbs
 
 # ---- what the caller may choose --------------------------------------------------------------
 
@@ -85,7 +86,10 @@ cjson_libs   := $(or $(call pkg,--libs,libcjson),-lcjson)
 cjson_found  := $(or $(call pkg,--modversion,libcjson),\
   $(if $(wildcard /usr/include/cjson/cJSON.h /usr/local/include/cjson/cJSON.h),yes))
 endif
-verbs_found  := $(if $(filter 0,$(IB)),,$(call pkg,--modversion,libibverbs))
+# Headers alone: the library is loaded at run time.
+verbs_found  := $(if $(filter 0,$(IB)),,$(or $(call pkg,--modversion,libibverbs),\
+  $(if $(wildcard /usr/include/infiniband/verbs.h /usr/local/include/infiniband/verbs.h),yes)))
+verbs_cflags := $(call pkg,--cflags,libibverbs)
 
 # CUDA is built if the compiler, the headers and the shared runtime are there. Toolkits keep them
 # in one folder (targets/ for other machines), distributions in /usr, wheels without links.
@@ -143,8 +147,10 @@ avx2      := $(if $(filter x86_64-%,$(machine)),-mavx2 -mf16c -mfma)
 # The kernels are vector code already: -O3 costs them build time and gains nothing.
 own_flags = $(if $(filter %_avx2.c,$(1)),$(avx2)) \
   $(if $(filter src/kernels/reduce_%,$(1)),$(subst -O3,-O2,$(filter -O3,$(CFLAGS)))) \
-  $(if $(filter %/launch_mpi.c bench/mpi_%,$(1)),$(mpi_cflags)) \
-  $(if $(filter %/report_json.c,$(1)),$(cjson_cflags)) \
+  $(if $(filter %/launch_mpi.c bench/%_compare.c,$(1)),$(mpi_cflags)) \
+  $(if $(filter %/report_json.c %/report_json_rows.c %/report_json_find.c,$(1)),$(cjson_cflags)) \
+  $(if $(filter src/transport/ib% src/transport/verbs% tests/verbs_% tests/test_ib%,$(1)), \
+    $(verbs_cflags)) \
   $(if $(filter %_cuda.c,$(1)),$(cuda_cflags))
 
 # ---- files -----------------------------------------------------------------------------------
@@ -154,13 +160,21 @@ mpi_src  := $(wildcard src/common/launch_mpi.c)
 # Named for what they need: *_cuda.c and *.cu are compiled if CUDA was found.
 cuda_src := $(sort $(foreach f,$(floors),$(wildcard src/$(f)/*_cuda.c)))
 cu_src   := $(sort $(wildcard src/kernels/*.cu))
-# One of two files answers -J: with cJSON, or with a refusal.
-json_left := src/common/report_json$(if $(filter 0,$(CJSON)),,_none).c
-lib_src  := $(filter-out $(mpi_src) $(cuda_src) $(json_left), \
+# -J is answered with cJSON, or with a refusal.
+json_left := $(if $(filter 0,$(CJSON)),$(addprefix src/common/report_json,.c _rows.c _find.c), \
+  src/common/report_json_none.c)
+# The ib wire, or its refusal.
+ib_none  := src/transport/ib_none.c
+ib_src   := $(filter-out $(ib_none),$(wildcard src/transport/ib*.c src/transport/verbs.c))
+ib_left  := $(if $(verbs_found),$(ib_none),$(ib_src))
+lib_src  := $(filter-out $(mpi_src) $(cuda_src) $(json_left) $(ib_left), \
   $(sort $(foreach f,$(floors),$(wildcard src/$(f)/*.c)))) \
   $(if $(cuda_archs),$(cuda_src) $(cu_src))
 coll_src := $(sort $(wildcard src/collectives/*.c))
-test_src := $(filter-out $(if $(cuda_archs),,tests/%_cuda.c),$(sort $(wildcard tests/test_*.c)))
+test_src := $(filter-out $(if $(cuda_archs),,tests/%_cuda.c) \
+  $(if $(verbs_found),,tests/test_ib%.c),$(sort $(wildcard tests/test_*.c)))
+# Plays libibverbs for the tests of the ib wire.
+verbs_double := $(sort $(wildcard tests/verbs_double*.c))
 # Scripts are tests if they may be executed; others are parts of tests.
 test_sh  := $(sort $(shell find tests -maxdepth 1 -perm -u+x \
   '(' -name '*.sh' -o -name '*.py' ')'))
@@ -175,8 +189,8 @@ tests    := $(patsubst tests/%.c,$(B)/tests/%,$(test_src))
 fuzzers  := $(patsubst fuzz/%.c,$(B)/fuzz/%,$(fuzz_src))
 benches  := $(patsubst bench/%.c,$(B)/bench/%,$(foreach s,$(bench_src),\
   $(if $(if $(filter %_cuda.c,$(s)),$(cuda_archs),$(mpicc)),$(s))))
-every_src := $(sort $(lib_src) $(mpi_src) $(cuda_src) $(cu_src) $(json_left) $(coll_src) \
-  $(test_src) $(fuzz_src) $(bench_src))
+every_src := $(sort $(lib_src) $(mpi_src) $(cuda_src) $(cu_src) $(json_left) $(ib_left) $(coll_src) \
+  $(test_src) $(wildcard tests/test_ib*.c) $(verbs_double) $(fuzz_src) $(bench_src))
 formatted := $(every_src) $(sort $(wildcard src/*/*.h tests/*.h bench/*.h fuzz/*.h \
   tests/sim/*.h tests/sim/*.c tests/sim/*.cc tests/sim/*.cu tests/ptx/*.cu tests/ptx/*.cc))
 
@@ -209,6 +223,12 @@ endif
 ifeq ($(filter auto 0 1,$(CUDA)),)
 $(error CUDA=$(CUDA): use auto, 0 or 1)
 endif
+ifeq ($(filter auto 0 1,$(IB)),)
+$(error IB=$(IB): use auto, 0 or 1)
+endif
+ifeq ($(IB)$(verbs_found),1)
+$(error IB=1 but no headers of libibverbs: apt-get install libibverbs-dev, or IB=0)
+endif
 ifneq ($(cuda_why),)
 ifeq ($(CUDA),1)
 $(error CUDA=1 but $(cuda_why): install the CUDA toolkit (or scripts/install_deps.sh cuda), \
@@ -229,8 +249,8 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all config check check-slow check-asan check-tsan fuzz fuzz-run lint format format-check \
-  check-sim mutants bench benches readme install clean tests FORCE
+.PHONY: all config check check-mpi check-slow check-asan check-tsan fuzz fuzz-run lint format format-check \
+  check-sim check-ib mutants bench benches readme install clean tests FORCE
 all: $(drivers) $(lib)
 
 # A stamp holds the flags of a kind of output and changes only when they do.
@@ -254,7 +274,7 @@ summary = 'collmark: $(CC) ($(machine)) -> $(B)' \
   '  $(call row,cJSON   ,$(cjson_found),$(if $(filter 0,$(CJSON)),off: no -J,missing))' \
   '  $(call row,CUDA    ,$(if $(cuda_archs),$(nvcc) for sm $(cuda_archs)),$(cuda_why))' \
   '  $(call row,GPU sim ,$(if $(sim_why),,$(CXX)$(if $(cu_src),$(comma) kernels of src/kernels)),$(sim_why))' \
-  '  $(call row,verbs   ,$(if $(verbs_found),$(verbs_found) (no backend yet)),not found or off)'
+  '  $(call row,verbs   ,$(verbs_found),$(if $(filter 0,$(IB)),off,no libibverbs headers): no ib wire)'
 config:
 	@printf '%s\n' $(summary)
 $(B)/.config: FORCE
@@ -293,6 +313,7 @@ $(B)/%_perf$(NAME_SUFFIX): $(B)/obj/src/collectives/%.o $(mpi_obj) $(lib) $(B)/.
 	$(call program,$(if $(cuda_archs),-Wl$(comma)-u$(comma)cm_backend_cuda))
 $(B)/tests/%: $(B)/obj/tests/%.o $(mpi_obj) $(lib) $(B)/.link
 	$(program)
+$(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_ib*.c)): $(call obj,$(verbs_double))
 $(B)/bench/%: $(B)/obj/bench/%.o $(mpi_obj) $(lib) $(B)/.link
 	$(program)
 $(B)/fuzz/%: $(B)/obj/fuzz/%.o $(mpi_obj) $(lib) $(B)/.link
@@ -365,10 +386,18 @@ $(fake_tests): $(sim)/%: $(sim)/fake/tests/sim/%.o $(sim)/libcudart.so.13 | \
 # ---- tests -----------------------------------------------------------------------------------
 
 tests: $(tests) $(sim_libs) $(call sim_tests,plain) $(fake_tests)
-run_tests = BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' MPIRUN='$(MPIRUN)' SAN='$(SAN)' \
-  scripts/run_tests.sh $(tests) $(fake_tests) $(call sim_tests,plain) $(test_sh)
+# Scripts that are tested, and tests of what a compiler is told: the same under a sanitizer.
+same_sh := $(addprefix tests/test_,bench_table.py collmark_run.py compare.py compare_stats.py \
+  cuda_build.sh html_look.py html_report.py lint.sh models.py ptx.sh readme.sh)
+run_env = BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' MPIRUN='$(MPIRUN)' SAN='$(SAN)'
+run_tests = $(run_env) scripts/run_tests.sh $(tests) $(fake_tests) $(call sim_tests,plain) \
+  $(filter-out $(if $(SAN),$(same_sh)),$(test_sh))
 check: $(drivers) tests
 	@$(run_tests)
+# What another MPI library may change.
+check-mpi: $(drivers)
+	@$(run_env) scripts/run_tests.sh $(addprefix tests/test_, \
+	  abandon.sh debug.sh env_launch.sh json.py mpi.sh nodes.sh sinks.py split.sh)
 check-slow: $(drivers) tests
 	@COLLMARK_SLOW=1 $(run_tests)
 check-asan:
@@ -381,6 +410,11 @@ check-sim: $(call sim_tests,asan) $(if $(call have,$(CLANGXX)),$(call sim_tests,
 	  BUILDDIR='$(B)' TEST_TIMEOUT=600 $$unmoved scripts/run_tests.sh $^
 	@$(if $(sim_why),echo 'skip check-sim: $(sim_why)')
 	@$(if $(call have,$(CLANGXX)),,echo 'skip ThreadSanitizer: no $(CLANGXX)')
+
+# Over the kernel's RDMA devices, which few machines have: so in a virtual one.
+check-ib: $(drivers) $(if $(verbs_found),$(B)/tests/test_ib_rdma)
+	@CHECK_IB=1 BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' MPIRUN='$(MPIRUN)' SAN='$(SAN)' \
+	  tests/test_ib_vm.sh
 
 # Kernels broken on purpose, which the tests must notice.
 mutant_src := $(rig_src) tests/sim/test_exec_forms.c tests/sim/test_exec_waits.c
@@ -416,6 +450,10 @@ share := $(wildcard README.md CHANGELOG.md CONTRIBUTING.md LICENSE \
 install: $(drivers)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/collmark
 	install -m 755 $(drivers) $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/share/collmark/scripts/collmark_lib
+	install -m 755 scripts/collmark $(DESTDIR)$(PREFIX)/share/collmark/scripts
+	install -m 644 $(wildcard scripts/collmark_lib/*) $(DESTDIR)$(PREFIX)/share/collmark/scripts/collmark_lib
+	ln -sf ../share/collmark/scripts/collmark $(DESTDIR)$(PREFIX)/bin/collmark
 	$(if $(share),install -m 644 $(share) $(DESTDIR)$(PREFIX)/share/collmark)
 
 # Removes only folders that carry our stamp, so a wrong BUILDDIR costs nothing.

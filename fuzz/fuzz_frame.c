@@ -36,6 +36,8 @@ static enum cm_status feed(struct cm_reader *r, const uint8_t *bytes, size_t n, 
             took += part;
         }
         st = cm_reader_took(r, took);
+        if (st == CM_OK)
+            st = cm_reader_resume(r);
         bytes += took;
         n -= took;
     }

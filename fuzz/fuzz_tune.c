@@ -8,12 +8,29 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* A rule that is found for some size must be among those that may be taken. */
+static bool is_listed(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes,
+                      const char *algo)
+{
+    struct cm_choice c;
+    int at = 0;
+
+    while (cm_tune_next(t, coll, ranks, nodes, &at, &c)) {
+        if (strcmp(c.algo, algo) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void ask(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t bytes)
 {
     struct cm_choice c;
+    int nodes = ranks > 2 ? ranks / 2 : 1;
 
-    if (!cm_tune_find(t, coll, ranks, bytes, &c))
+    if (!cm_tune_find(t, coll, ranks, nodes, bytes, &c))
         return;
+    if (!is_listed(t, coll, ranks, nodes, c.algo))
+        abort();
     if (cm_algo_find(c.algo) == NULL || c.channels < 1 || c.channels > CM_GPU_BLOCKS)
         abort();
 }

@@ -131,16 +131,18 @@ BEGIN {
     split("kernels/gpu_launch.h kernels/gpu_data.h transport/p2p.h", list, " ")
     for (i in list)
         door[list[i]] = cuda_only[list[i]] = 1
-    split("kernels/kernels.h transport/wire.h engine/comm.h engine/algo.h engine/gang.h " \
-          "engine/verify.h engine/tune.h engine/topo.h common/coll.h", list, " ")
+    split("transport/fdpass.h transport/hub.h transport/ib.h transport/meet.h transport/net.h " \
+          "transport/proxy.h transport/swap.h transport/wire.h kernels/kernels.h engine/comm.h " \
+          "engine/algo.h engine/gang.h " \
+          "engine/verify.h engine/tune.h engine/peers.h engine/topo.h common/coll.h", list, " ")
     for (i in list)
         door[list[i]] = 1
     dialect = "__(syncthreads|syncwarp|threadfence|shfl|any_sync|all_sync|ballot_sync|activemask)" \
         "[a-z_]*|__(global|device|shared|constant)__|<<<|atomic[A-Z][A-Za-z]* *\\(|" \
         "(^|[^.>A-Za-z_])((thread|block)Idx|(block|grid)Dim)"
     foreign("^mpi\\.h$", "^(src/common/launch_mpi\\.c|bench/)", "src/common/launch_mpi.c")
-    foreign("cJSON\\.h$", "^src/common/report_json\\.c$", "src/common/report_json.c")
-    foreign("^infiniband/", "^src/transport/ib\\.c$", "src/transport/ib.c")
+    foreign("cJSON\\.h$", "^src/common/report_json(_rows|_find)?\\.c$", "src/common/report_json*.c")
+    foreign("^infiniband/", "^src/transport/verbs\\.h$", "src/transport/verbs.h")
     foreign("^(cuda(_runtime.*|_profiler.*)?\\.h|cooperative_groups|nvtx3/)",
             "^(src/base/dev[a-z_]*_cuda\\.[ch]|.*\\.cu|bench/.*_cuda\\.c|tests/.*)$",
             "src/base/dev*_cuda.c and *.cu")

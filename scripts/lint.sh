@@ -20,6 +20,7 @@ fi
 shopt -s nullglob
 sources=({src/*,tests,tests/{sim,ptx},bench,fuzz}/*.{c,cc,h,cu,cuh})
 shell=(scripts/*.sh tests/*.sh tests/ptx/*.sh)
+python=(scripts/collmark {scripts,scripts/collmark_lib,tests,tests/sim,tests/ptx}/*.py)
 [[ -f .ci/run ]] && shell+=(.ci/run)
 
 check() { # check NAME COMMAND...: a check passes if it is silent and returns 0
@@ -57,6 +58,23 @@ cpp_check() {
         --template='{file}:{line}: cppcheck: {message} [{id}]' "$@"
 }
 
+# They compile, files have at most 400 lines, lines at most 100 columns.
+python_rules() {
+    python3 - "$@" <<'CHECK'
+import sys
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    compile(text, path, "exec")
+    lines = text.split("\n")
+    if len(lines) > 401:
+        print(f"{path}:{len(lines) - 1}: file: {len(lines) - 1} lines, at most 400")
+    for number, line in enumerate(lines, 1):
+        if len(line) > 100:
+            print(f"{path}:{number}: columns: {len(line)}, at most 100")
+CHECK
+}
+
 # Releases of clang-format disagree in details; the tree follows 14.
 find_format() {
     local f
@@ -70,6 +88,7 @@ find_format() {
 
 check rules text_rules "${sources[@]}" "${shell[@]}"
 if [[ -z "$only_rules" ]]; then
+    check python python_rules "${python[@]}"
     format="$(find_format)"
     if [[ -n "$format" ]]; then
         check format "$format" --dry-run --Werror "${sources[@]}"

@@ -55,11 +55,11 @@ static inline void *proxied_port(const struct proxied *how)
     return memset(p, 0, bytes);
 }
 
-static inline void proxied_lost(void *arg, int proc, enum cm_status st)
+static inline void proxied_lost(void *arg, int proc, enum cm_status st, const char *why)
 {
     struct proxied_side *s = arg;
 
-    if (proc != !s->proc || atomic_exchange(&s->lost, 1 + (int)st) != 0)
+    if (proc != !s->proc || why[0] == '\0' || atomic_exchange(&s->lost, 1 + (int)st) != 0)
         abort();
 }
 
@@ -147,11 +147,11 @@ static inline uint64_t proxied_mix(int port, uint64_t k, uint64_t what)
     return x ^ x >> 29;
 }
 
-/* Empty, full, around the 40 bytes beside the flag, or anything. */
+/* Empty, full, around the 24 bytes beside the flag, or anything. */
 static inline size_t proxied_size(const struct proxied *how, int port, uint64_t k)
 {
     uint64_t x = proxied_mix(port, k, 1);
-    size_t edges[] = {0, how->slot_bytes, 1, 40, 41, how->slot_bytes - 1};
+    size_t edges[] = {0, how->slot_bytes, 1, 24, 25, how->slot_bytes - 1};
 
     if (x % 4 == 0)
         return edges[x / 4 % 6];

@@ -76,7 +76,7 @@ static inline void job_on_gpus(struct job *j, int n)
     j->rank.wire = "p2p+ipc";
 }
 
-static enum cm_status job_open(struct job *j)
+static inline enum cm_status job_open(struct job *j)
 {
     enum cm_status st;
 
@@ -87,7 +87,7 @@ static enum cm_status job_open(struct job *j)
     return st;
 }
 
-static enum cm_status job_close(struct job *j, const struct cm_summary *s)
+static inline enum cm_status job_close(struct job *j, const struct cm_summary *s)
 {
     enum cm_status st = cm_report_close(j->rep, s);
 
@@ -96,7 +96,7 @@ static enum cm_status job_close(struct job *j, const struct cm_summary *s)
     return st;
 }
 
-static struct cm_row row_of(size_t bytes, double us)
+static inline struct cm_row row_of(size_t bytes, double us)
 {
     struct cm_result half = {.measured = true,
                              .time_us = us,
@@ -150,7 +150,7 @@ static inline int fields_of(const char *line)
     return n;
 }
 
-static void expect(const char *got, const char *want)
+static inline void expect(const char *got, const char *want)
 {
     CHECK(strcmp(got, want) == 0, "\n got '%s'\nwant '%s'", got, want);
 }

@@ -24,7 +24,8 @@ static void made_facts(struct cm_gpu_facts *out)
     snprintf(out->why, sizeof(out->why), "made to be so");
     for (int i = 0; i < out->count; i++) {
         out->dev[i].uuid[0] = (unsigned char)(1 + i);
-        snprintf(out->dev[i].bus_id, sizeof(out->dev[i].bus_id), "0000:%02x:00.0", 16u + (unsigned char)i);
+        snprintf(out->dev[i].bus_id, sizeof(out->dev[i].bus_id), "0000:%02x:00.0",
+                 16u + (unsigned char)i);
         out->dev[i].peers = (1u << DEVICES) - 1;
     }
 }

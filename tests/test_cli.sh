@@ -58,7 +58,18 @@ refused_once=(
     '2|algo.*ring|--algo foo'
     '2|proto.*simple|--proto foo'
     '2|mode.*copy|--mode foo'
-    '2|wire.*shm|--wire foo'
+    '2|wire.*shm, tcp, ib|--wire foo'
+    '2|ifname|--ifname ^'
+    '2|port-range.*65535|--port-range 0-99999'
+    '2|rendezvous.*file:PATH|--rendezvous tcp'
+    '2|net.*ib-disable|--net ib --ib-disable 1'
+    '2|wire.*net|--wire tcp --net ib'
+    '2|wire.*shm-disable|--wire shm --shm-disable 1'
+    '2|progress|--progress foo'
+    '2|sockets|--sockets 17'
+    '2|ib-hca|--ib-hca mlx5_0:x'
+    '2|ib-timeout|--ib-timeout 0'
+    '2|p2p-level.*nvl|--p2p-level near'
     '2|placement|--placement foo'
     '2|channels|--channels 0'
     '2|chunk|--chunk 3'
@@ -123,7 +134,7 @@ begin "--list names every driver, type, operation and algorithm"
 run 5 "$(program gather)" --list
 want_exit 0
 want_silent "$ERR"
-for word in "${ALL_DRIVERS[@]}" int8 bfloat16 f8e5m2 mulsum ring tree direct loop shm; do
+for word in "${ALL_DRIVERS[@]}" int8 bfloat16 f8e5m2 mulsum ring tree direct loop shm tcp ib; do
     want_match "$OUT" "\\b$word\\b"
 done
 
@@ -137,6 +148,18 @@ run 5 env COLLMARK_ITERS=abc "$(program all_reduce)"
 want_refused 2 COLLMARK_ITERS
 run 5 env NCCL_ALGO=nope "$(program all_reduce)"
 want_refused 2 NCCL_ALGO
+
+begin "variables of NCCL between nodes: taken and shown, or refused by name"
+run 10 env NCCL_SOCKET_IFNAME=^docker NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_P2P_LEVEL=NVL \
+    "$(program all_reduce)" -g 2 -b 8 -e 8
+want_right rows=1
+for variable in NCCL_SOCKET_IFNAME=^docker NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_P2P_LEVEL=NVL; do
+    grep -qxF "# Environment: $variable" "$OUT" || bad "the header does not show $variable"
+done
+run 5 env "NCCL_NET=AWS Libfabric" "$(program all_reduce)"
+want_refused 2 "NCCL_NET 'AWS Libfabric': want one of Socket, IB"
+run 5 env NCCL_IB_TIMEOUT=31 "$(program all_reduce)"
+want_refused 2 "NCCL_IB_TIMEOUT '31'"
 
 begin "sizes step as asked"
 run 20 "$(program all_reduce)" -b 2K -e 8K -i 2K -g 2 -n 1
@@ -163,7 +186,7 @@ want_match "$OUT" '^# Avg bus bandwidth .*OK'
 
 begin "launch mistakes: a launcher's variable, but a world of one"
 for setting in OMPI_COMM_WORLD_SIZE=4 PMI_SIZE=4 MV2_COMM_WORLD_SIZE=2 \
-    "SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_PROCID=0" "SLURM_NTASKS=4 SLURM_PROCID=2"; do
+    "SLURM_NTASKS=4 SLURM_PROCID=2"; do
     # shellcheck disable=SC2086
     run 20 env $setting "$(program all_reduce)" -b 8 -e 8
     want_exit 3
@@ -171,6 +194,10 @@ for setting in OMPI_COMM_WORLD_SIZE=4 PMI_SIZE=4 MV2_COMM_WORLD_SIZE=2 \
     want_lines "$ERR" 1
     want_match "$ERR" "^${setting%% *} "
 done
+
+begin "a step of Slurm is a launch, and lacks an address"
+run 20 env SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_PROCID=0 "$(program all_reduce)" -b 8 -e 8
+want_refused 2 '^MASTER_ADDR is not set'
 
 begin "an allocation is not a launch"
 run 20 env SLURM_NTASKS=4 SLURM_JOB_ID=7 "$(program all_reduce)" -b 8 -e 8

@@ -26,8 +26,8 @@ STUB
 
 # Without what calls this test, and without a toolkit of this machine.
 makefile() {
-    run 20 env -u CUDA -u SAN -u CUDA_HOME -u NVCC -u CUDA_ARCHS -u MAKEFLAGS -u MAKELEVEL -u MFLAGS \
-        make -s MPI=0 BUILDDIR="$WORK/b" "$@"
+    run 20 env -u CUDA -u SAN -u CUDA_HOME -u NVCC -u CUDA_ARCHS \
+        -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s MPI=0 BUILDDIR="$WORK/b" "$@"
 }
 
 begin "a toolkit is found in every layout"
@@ -94,7 +94,8 @@ want_no_match "$OUT" 'use_fast_math|-rdc'
 begin "kernels that spill do not compile"
 if command -v nvcc >/dev/null; then
     # The command that make would run, on another file.
-    run 20 env -u CUDA -u SAN -u MAKEFLAGS make -n CUDA_ARCHS=90 BUILDDIR="$WORK/real" "$WORK/real/obj/$KERNEL.o"
+    run 20 env -u CUDA -u SAN -u MAKEFLAGS make -n CUDA_ARCHS=90 BUILDDIR="$WORK/real" \
+        "$WORK/real/obj/$KERNEL.o"
     command="$(grep -o '[^ ]*nvcc .* -c -o ' "$OUT")"
     mkdir -p "$WORK/real/obj/src/kernels"
     cat >"$WORK/spill.cu" <<'CODE'

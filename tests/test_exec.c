@@ -95,23 +95,62 @@ static void test_types_and_ops(void)
     }
 }
 
+/* Nodes: interleaved, uneven, even, one rank each. */
+static const int32_t maps[][6] = {
+    {0, 1, 0, 2, 1, 0}, {1, 1, 0, 0, 0, 0}, {0, 0, 1, 1, 2, 2}, {0, 1, 2, 3, 4, 5}};
+
 /* One process where ThreadSanitizer watches: it does not see what another one orders. */
+static void run_on(const struct cm_algo *algo, int map, int mode)
+{
+    struct config cfg = {.n = 6,
+                         .procs = thread_sanitizer() ? 1 : 2,
+                         .force = {.algo = algo->name, .mode = mode},
+                         .node = maps[map]};
+
+    CHECK(run_config(&cfg) == 0, "%s map %d mode %d", algo->name, map, mode);
+}
+
+/* Those that go by the map in both modes; the others take their ring order from it. */
 static void test_several_nodes(void)
 {
-    static const int32_t maps[][6] = {{0, 1, 0, 2, 1, 0}, {1, 1, 0, 0, 0, 0}};
-    static const char *const algos[] = {"ring", "tree", "direct", "hier", "hierdbl"};
-
-    for (size_t k = 0; k < CM_LEN(maps) * CM_LEN(algos); k++) {
-        const char *algo = algos[k % CM_LEN(algos)];
-        struct config cfg = {.n = 6,
-                             .procs = thread_sanitizer() ? 1 : 2,
-                             .force = {.algo = algo, .mode = -1},
-                             .node = maps[k / CM_LEN(algos)]};
-
-        CHECK(run_config(&cfg) == 0, "%s map %zu", algo, k / CM_LEN(algos));
-        cfg.force.mode = CM_MODE_COPY;
-        CHECK(run_config(&cfg) == 0, "%s map %zu copy", algo, k / CM_LEN(algos));
+    for (const struct cm_algo *algo = cm_algos; algo->name != NULL; algo++) {
+        if (!algo->by_node)
+            run_on(algo, 0, -1);
+        for (int k = 0; algo->by_node && k < (int)CM_LEN(maps); k++) {
+            run_on(algo, k, CM_MODE_COPY);
+            run_on(algo, k, CM_MODE_DIRECT);
+        }
     }
+}
+
+/* Chunks longer than a slot, so that mixed plans run in passes; several channels; LL in ports. */
+static void test_passes_on_nodes(void)
+{
+    static const struct cm_force ways[] = {{NULL, -1, CM_PROTO_AUTO, 0, 0},
+                                           {"hier", CM_MODE_DIRECT, CM_PROTO_SIMPLE, 4, 1024},
+                                           {"hierdbl", -1, CM_PROTO_LL, 2, 512}};
+    static const int32_t small[] = {0, 1, 0};
+    struct config cfg = {.n = 3, .procs = 1, .force = ways[0], .lengthy = true, .node = small};
+
+    CHECK(run_config(&cfg) == 0, "long messages");
+    for (size_t k = 0; k < CM_LEN(ways); k++) {
+        cfg = (struct config){.n = 6, .procs = 1, .force = ways[k], .node = maps[k % 2]};
+        CHECK(run_config(&cfg) == 0, "way %zu", k);
+    }
+}
+
+/* Every type and operation through the mixed form. */
+static void test_types_on_nodes(void)
+{
+    struct config cfg = {.n = 5,
+                         .procs = 1,
+                         .force = {.algo = "hier", .mode = CM_MODE_DIRECT},
+                         .all_types = true,
+                         .node = maps[0]};
+
+    CHECK(run_config(&cfg) == 0, "hier");
+    cfg.force.algo = "hierdbl";
+    CHECK(run_config(&cfg) == 0, "hierdbl");
 }
 
 int main(void)
@@ -120,6 +159,8 @@ int main(void)
     RUN(test_long_messages);
     RUN(test_types_and_ops);
     RUN(test_several_nodes);
+    RUN(test_passes_on_nodes);
+    RUN(test_types_on_nodes);
     RUN(test_threads);
     RUN(test_processes);
     RUN(test_mixed);

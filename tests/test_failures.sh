@@ -138,7 +138,7 @@ for option in -J --csv; do
         want_exit 3
         want_silent "$OUT"
         want_lines "$ERR" 1
-        want_match "$ERR" "$path"
+        want_match "$ERR" "$option.* '$path'"
     done
 done
 
@@ -146,7 +146,7 @@ begin "a full disk is an error, whoever writes"
 for option in -J --csv; do
     run 10 "$(program all_reduce)" -g 2 -b 8 -e 8 $option /dev/full
     want_exit 3
-    want_match "$ERR" '/dev/full: No space left'
+    want_match "$ERR" "$option.* '/dev/full': No space left"
 done
 run 10 sh -c "$(program all_reduce) -g 2 -b 8 -e 8 >/dev/full"
 want_exit 3

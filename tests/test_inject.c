@@ -17,16 +17,22 @@ static void test_good_specs(void)
         const char *text;
         struct cm_inject want;
     } rows[] = {
-        {"corrupt", {CM_FAULT_CORRUPT, 0, -1, -1, 0}},
-        {"corrupt:rank=1", {CM_FAULT_CORRUPT, 1, -1, -1, 0}},
-        {"corrupt:rank=1,iter=17", {CM_FAULT_CORRUPT, 1, 17, -1, 0}},
-        {"stall:rank=2,phase=init", {CM_FAULT_STALL, 2, -1, CM_AT_SETUP, 0}},
-        {"stall:phase=finalize,rank=2", {CM_FAULT_STALL, 2, -1, CM_AT_FINALIZE, 0}},
-        {"delay:us=0", {CM_FAULT_DELAY, 0, -1, -1, 0}},
-        {"delay:rank=3,us=1000,phase=timed", {CM_FAULT_DELAY, 3, -1, CM_AT_TIMED, 1000}},
-        {"crash:phase=warmup,iter=0", {CM_FAULT_CRASH, 0, 0, CM_AT_WARMUP, 0}},
-        {"crash:phase=check", {CM_FAULT_CRASH, 0, -1, CM_AT_CHECK, 0}},
-        {NULL, {CM_FAULT_NONE, 0, -1, -1, 0}},
+        {"corrupt", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {-1, -1}}},
+        {"corrupt:rank=1", {CM_FAULT_CORRUPT, 1, -1, -1, 0, 0, {-1, -1}}},
+        {"corrupt:rank=1,iter=17", {CM_FAULT_CORRUPT, 1, 17, -1, 0, 0, {-1, -1}}},
+        {"stall:rank=2,phase=init", {CM_FAULT_STALL, 2, -1, CM_AT_SETUP, 0, 0, {-1, -1}}},
+        {"stall:phase=finalize,rank=2", {CM_FAULT_STALL, 2, -1, CM_AT_FINALIZE, 0, 0, {-1, -1}}},
+        {"delay:us=0", {CM_FAULT_DELAY, 0, -1, -1, 0, 0, {-1, -1}}},
+        {"delay:rank=3,us=1000,phase=timed",
+         {CM_FAULT_DELAY, 3, -1, CM_AT_TIMED, 1000, 0, {-1, -1}}},
+        {"crash:phase=warmup,iter=0", {CM_FAULT_CRASH, 0, 0, CM_AT_WARMUP, 0, 0, {-1, -1}}},
+        {"crash:phase=check", {CM_FAULT_CRASH, 0, -1, CM_AT_CHECK, 0, 0, {-1, -1}}},
+        {"corrupt:node=1", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {1, -1}}},
+        {"stall:link=2-5,iter=3", {CM_FAULT_STALL, 0, 3, -1, 0, 0, {2, 5}}},
+        {"bw:node=7,factor=0.5", {CM_FAULT_BW, 0, -1, -1, 0, 0.5, {7, -1}}},
+        {"bw:factor=0.25,link=3-0", {CM_FAULT_BW, 0, -1, -1, 0, 0.25, {3, 0}}},
+        {"bw:factor=0.25,rank=3", {CM_FAULT_BW, 3, -1, -1, 0, 0.25, {-1, -1}}},
+        {NULL, {CM_FAULT_NONE, 0, -1, -1, 0, 0, {-1, -1}}},
     };
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
@@ -36,7 +42,8 @@ static void test_good_specs(void)
 
         CHECK(st == CM_OK, "%s: status %d", rows[i].text, st);
         CHECK(got.fault == want->fault && got.rank == want->rank && got.iter == want->iter &&
-                  got.phase == want->phase && got.us == want->us,
+                  got.phase == want->phase && got.us == want->us && got.factor == want->factor &&
+                  got.node[0] == want->node[0] && got.node[1] == want->node[1],
               "%s: fault %d rank %d iter %lld phase %d us %lld", rows[i].text, got.fault, got.rank,
               (long long)got.iter, got.phase, (long long)got.us);
     }
@@ -57,7 +64,21 @@ static void test_bad_specs_are_refused(void)
         "corrupt:rank=1,",
         "corrupt:,rank=1",
         "corrupt:rank=1,rank=1",
-        "corrupt:node=1",
+        "corrupt:node=1,rank=1",
+        "corrupt:node=1,link=1-2",
+        "corrupt:node=x",
+        "corrupt:node=-1",
+        "corrupt:link=1",
+        "corrupt:link=1-1",
+        "corrupt:link=1-",
+        "corrupt:link=-1",
+        "corrupt:link=1-2-3",
+        "stall:link=1-2,phase=init",
+        "corrupt:factor=0.5",
+        "bw:factor=0",
+        "bw:factor=1",
+        "bw:factor=x",
+        "bw:factor=0.5,phase=init",
         "corrupt:phase=init",
         "corrupt:phase=warmup",
         "corrupt:phase=sync",
@@ -192,8 +213,55 @@ static void test_a_crash_kills(void)
     CHECK(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == 9, "0x%x", (unsigned)status[0]);
 }
 
+/* Three nodes of two ranks; a group of all of them, and one without node 2. */
+static void test_nodes_and_links(void)
+{
+    static const int32_t node_of[] = {0, 0, 1, 1, 2, 2}, all[] = {0, 1, 2, 3, 4, 5};
+    static const struct {
+        const char *text;
+        unsigned of_all, of_four; /* ranks that it concerns, a bit each */
+    } rows[] = {
+        {"stall:node=1", 0x0c, 0x0c},   {"stall:node=2", 0x30, 0x30},
+        {"stall:link=0-1", 0x0f, 0x0f}, {"stall:link=2-0", 0x33, 0x00},
+        {"stall:rank=3", 0x08, 0x08},
+    };
+
+    for (size_t i = 0; i < CM_LEN(rows); i++) {
+        struct cm_inject f = parsed(rows[i].text);
+        unsigned of_all = 0, of_four = 0;
+
+        for (int r = 0; r < 6; r++) {
+            struct cm_inject_place place = {r, all, 6, node_of};
+
+            of_all |= (unsigned)(cm_inject_at(&f, &place).fault == CM_FAULT_STALL) << r;
+            place.n = 4;
+            of_four |= (unsigned)(cm_inject_at(&f, &place).fault == CM_FAULT_STALL) << r;
+            CHECK(cm_inject_at(&f, &place).rank == r, "%s: rank %d", rows[i].text, r);
+        }
+        CHECK(of_all == rows[i].of_all && of_four == rows[i].of_four, "%s: %#x, of four %#x",
+              rows[i].text, of_all, of_four);
+    }
+}
+
+static void test_nodes_that_are_not_there_are_refused(void)
+{
+    static const int32_t node_of[] = {0, 4};
+    static const char *const texts[] = {"stall:node=1", "stall:link=0-3", "stall:link=5-4"};
+    struct cm_inject there = parsed("stall:link=4-0"), any = parsed("stall:rank=1");
+
+    for (size_t i = 0; i < CM_LEN(texts); i++) {
+        struct cm_inject f = parsed(texts[i]);
+
+        CHECK(cm_inject_check(&f, texts[i], node_of, 2) == CM_EINVAL, "%s", texts[i]);
+    }
+    CHECK(cm_inject_check(&there, "4-0", node_of, 2) == CM_OK, "4-0");
+    CHECK(cm_inject_check(&any, "rank 1", node_of, 2) == CM_OK, "rank 1");
+}
+
 int main(void)
 {
+    RUN(test_nodes_and_links);
+    RUN(test_nodes_that_are_not_there_are_refused);
     RUN(test_good_specs);
     RUN(test_bad_specs_are_refused);
     RUN(test_corruption_strikes_where_told);

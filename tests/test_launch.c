@@ -19,7 +19,7 @@ static const char *const known[] = {
     "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",     "PMI_RANK",      "PMIX_RANK",
     "MPI_LOCALNRANKS",      "SLURM_NTASKS", "SLURM_PROCID",  "SLURM_STEP_ID",
     "SLURM_STEP_NUM_TASKS", "PMIX_SIZE",    "FLUX_JOB_SIZE", "MV2_COMM_WORLD_SIZE",
-    "JSM_NAMESPACE_SIZE",
+    "JSM_NAMESPACE_SIZE",   "RANK",         "WORLD_SIZE",
 };
 
 static void test_launch_mistakes(void)
@@ -42,6 +42,8 @@ static void test_launch_mistakes(void)
         {{{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, "SLURM_NTASKS=4"},
         {{{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "4294967290"}}, NULL},
         {{{"SLURM_NTASKS", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, NULL},
+        {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, NULL},
+        {{{"PMI_SIZE", "2"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}, "PMI_SIZE=2"},
     };
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
@@ -59,7 +61,7 @@ static void test_launch_mistakes(void)
         if (rows[i].names != NULL)
             CHECK(strstr(c.text, rows[i].names) == c.text, "row %zu: %s", i, c.text);
         CHECK(rows[i].set[0][0] == NULL || strncmp(rows[i].set[0][0], "SLURM_NT", 8) == 0 ||
-                  cm_env_launched(),
+                  strcmp(rows[i].set[0][0], "RANK") == 0 || cm_env_launched(),
               "row %zu: no launcher seen", i);
     }
     for (size_t k = 0; k < CM_LEN(known); k++)
@@ -69,8 +71,8 @@ static void test_launch_mistakes(void)
 static void test_one_process_speaks(void)
 {
     static const char *const names[] = {
-        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",     "PMI_RANK",
-        "SLURM_PROCID",         "SLURM_STEP_ID", "OMPI_NUM_APP_CTX"};
+        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",        "PMI_RANK", "SLURM_PROCID",
+        "SLURM_STEP_ID",        "OMPI_NUM_APP_CTX", "RANK",     "WORLD_SIZE"};
     static const struct {
         const char *set[MAX_VARIABLES][2];
         bool speaks;
@@ -87,6 +89,11 @@ static void test_one_process_speaks(void)
         {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}}, false},
         /* mpirun inside a batch job: its own variable counts */
         {{{"OMPI_COMM_WORLD_RANK", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, false},
+        /* torchrun in a task of Slurm; RANK alone may be anybody's */
+        {{{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}},
+         false},
+        {{{"RANK", "0"}, {"WORLD_SIZE", "8"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}}, true},
+        {{{"RANK", "3"}}, true},
         {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_NUM_APP_CTX", "1"}}, false},
         {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_NUM_APP_CTX", "2"}}, true},
     };

@@ -21,6 +21,7 @@ struct member {
     struct cm_meet_peer peers[FORKED_MAX];
     int fds[FORKED_MAX][CM_NET_SOCKETS];
     struct cm_net_addr at;
+    struct cm_meet_trouble trouble;
 };
 
 static bool listen_as(struct member *m, int proc, int version)
@@ -77,7 +78,7 @@ static int join_mesh(struct cm_boot *b, void *arg)
     for (int p = 0; p < b->nprocs; p++)
         if (p != b->proc)
             add_peer(&m, p, all[p]);
-    if (cm_meet(&m.a) != CM_OK)
+    if (cm_meet(&m.a, &m.trouble) != CM_OK)
         return 3;
     return exchange(&m);
 }
@@ -122,7 +123,7 @@ static pid_t start_host(struct member *host)
     fflush(NULL);
     pid = fork();
     if (pid == 0)
-        _exit(cm_meet(&host->a) != CM_OK || exchange(host) != 0);
+        _exit(cm_meet(&host->a, &host->trouble) != CM_OK ? 1 : exchange(host) != 0 ? 2 : 0);
     close(host->a.listener);
     return pid;
 }
@@ -135,7 +136,7 @@ static bool meet_host(const struct member *host, pid_t pid)
     bool good = listen_as(&m, 0, 4);
 
     add_peer(&m, 1, host->at);
-    good = good && cm_meet(&m.a) == CM_OK && exchange(&m) == 0;
+    good = good && cm_meet(&m.a, &m.trouble) == CM_OK && exchange(&m) == 0;
     return waitpid(pid, &status, 0) == pid && good && status == 0;
 }
 
@@ -231,7 +232,8 @@ static void test_a_slow_stranger_is_shown_out(void)
 /* ---- who is not there ---- */
 
 /* What cm_meet says as process 0 about process 1 at `at`. */
-static enum cm_status meet_alone(struct cm_net_addr at, int64_t patience_ns, int64_t *took)
+static enum cm_status meet_alone(struct cm_net_addr at, int64_t patience_ns, int64_t *took,
+                                 const char *why)
 {
     struct member m;
     enum cm_status st;
@@ -241,8 +243,11 @@ static enum cm_status meet_alone(struct cm_net_addr at, int64_t patience_ns, int
     add_peer(&m, 1, at);
     *took = cm_now_ns();
     m.a.until_ns = *took + patience_ns;
-    st = cm_meet(&m.a);
+    st = cm_meet(&m.a, &m.trouble);
     *took = cm_now_ns() - *took;
+    CHECK(m.trouble.missing == 1 && m.trouble.proc == 1 && m.trouble.dialled &&
+              strstr(m.trouble.why, why) != NULL,
+          "%d missing, process %d: %s", (int)m.trouble.missing, (int)m.trouble.proc, m.trouble.why);
     CHECK(m.fds[0][0] == -1, "a socket is left over");
     close(m.a.listener);
     return st;
@@ -256,7 +261,7 @@ static void test_a_closed_port_is_an_error_at_once(void)
 
     CHECK(listen_as(&gone, 1, 4), "listen");
     close(gone.a.listener);
-    st = meet_alone(gone.at, long_ns, &took);
+    st = meet_alone(gone.at, long_ns, &took, "Connection refused");
     CHECK(st == CM_ESYS && took < long_ns / 2, "status %d after %.3f s", st,
           (double)took / CM_NS_PER_S);
 }
@@ -268,7 +273,7 @@ static void test_who_never_answers_is_a_timeout(void)
     int64_t took;
 
     CHECK(listen_as(&mute, 1, 4), "listen");
-    st = meet_alone(mute.at, short_ns, &took);
+    st = meet_alone(mute.at, short_ns, &took, "no answer within 0.");
     CHECK(st == CM_ETIMEOUT && took >= short_ns && took < 20 * short_ns, "status %d after %.3f s",
           st, (double)took / CM_NS_PER_S);
     close(mute.a.listener);
@@ -282,8 +287,32 @@ static void test_who_never_dials_is_a_timeout(void)
     CHECK(listen_as(&m, 1, 4), "listen");
     add_peer(&m, 0, m.at);
     m.a.until_ns = cm_now_ns() + short_ns;
-    st = cm_meet(&m.a);
-    CHECK(st == CM_ETIMEOUT, "status %d", st);
+    st = cm_meet(&m.a, &m.trouble);
+    CHECK(st == CM_ETIMEOUT && !m.trouble.dialled &&
+              strstr(m.trouble.why, "did not connect within") != NULL,
+          "status %d: %s", st, m.trouble.why);
+    close(m.a.listener);
+}
+
+/* Process 1 is there, process 2 is not: 0 and 1 are connected before 0 complains. */
+static void test_a_bad_neighbour_keeps_nobody_from_the_others(void)
+{
+    struct member host, m, gone;
+    pid_t pid = start_host(&host);
+    enum cm_status st;
+    int status = -1;
+
+    CHECK(pid > 0 && listen_as(&gone, 2, 4) && listen_as(&m, 0, 4), "no host");
+    close(gone.a.listener);
+    add_peer(&m, 2, gone.at);
+    add_peer(&m, 1, host.at);
+    st = cm_meet(&m.a, &m.trouble);
+    CHECK(st == CM_ESYS && m.trouble.missing == 1 && m.trouble.proc == 2,
+          "status %d: %d missing, process %d: %s", st, (int)m.trouble.missing, (int)m.trouble.proc,
+          m.trouble.why);
+    /* It got its connection, and loses it when it uses it: its exchange fails, not its meeting. */
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 2,
+          "process 1: %x", status);
     close(m.a.listener);
 }
 
@@ -307,7 +336,7 @@ static void test_an_impostor_is_an_error(void)
         _exit(n <= 0 || !sockets_readable(fd));
     }
     close(other.a.listener);
-    st = meet_alone(other.at, long_ns, &took);
+    st = meet_alone(other.at, long_ns, &took, "somebody else is there");
     CHECK(st == CM_ESYS && took < long_ns / 2, "status %d after %.3f s", st,
           (double)took / CM_NS_PER_S);
     waitpid(pid, NULL, 0);
@@ -323,6 +352,7 @@ int main(void)
     RUN(test_a_closed_port_is_an_error_at_once);
     RUN(test_who_never_answers_is_a_timeout);
     RUN(test_who_never_dials_is_a_timeout);
+    RUN(test_a_bad_neighbour_keeps_nobody_from_the_others);
     RUN(test_an_impostor_is_an_error);
     return test_end();
 }

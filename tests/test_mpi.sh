@@ -126,7 +126,7 @@ want_failure
 want_within 5000
 # MPICH ends the others before they can say anything.
 if ldd "$(program all_reduce)" | grep -q 'libmpi\.so'; then
-    want_match "$ERR" 'process 1 \(rank 1, pid [0-9]+\) died'
+    want_match "$ERR" 'process 1 \(rank 1, pid [0-9]+\) on host .* died'
 fi
 want_nothing_left
 

@@ -69,6 +69,7 @@ static int live(struct stage *st, int me)
     struct cm_meet_peer peer = {.proc = !me, .host = "other", .fds = fds};
     struct cm_meet_args a = {
         .proc = me, .sockets = how.sockets, .peers = &peer, .npeers = 1, .listener = -1};
+    struct cm_meet_trouble trouble;
     struct proxied_side s;
 
     if (unshare(CLONE_NEWNET) != 0)
@@ -85,7 +86,8 @@ static int live(struct stage *st, int me)
     peer.addr = st->at[!me];
     a.on = &ifs[0];
     a.until_ns = cm_now_ns() + long_ns;
-    if (cm_meet(&a) != CM_OK || proxied_open(&s, &how, me, fds, NULL) != CM_OK || !traffic(&s))
+    if (cm_meet(&a, &trouble) != CM_OK || proxied_open(&s, &how, me, fds, NULL) != CM_OK ||
+        !traffic(&s))
         return 4;
     atomic_store(&st->arrived[me], 3);
     if (!await(&s.lost, 1))

@@ -131,7 +131,7 @@ static const struct {
     {"--channels|9", CM_EINVAL, "--channels", "'9'"},
     {"--chunk|100", CM_EINVAL, "--chunk", "'100'"},
     {"--chunk|8M", CM_EINVAL, "--chunk", "'8M'"},
-    {"--wire|tcp", CM_EINVAL, "'tcp'", "shm"},
+    {"--wire|udp", CM_EINVAL, "'udp'", "shm, tcp, ib"},
     {"--placement|none", CM_EINVAL, "--placement", "'none'"},
     {"--split|MOD 0", CM_EINVAL, "--split", "'MOD 0'"},
     {"--node-map|0,,1", CM_EINVAL, "--node-map", "'0,,1'"},

@@ -13,7 +13,7 @@ forms_of() {
     case $1 in
     all_reduce) echo ring tree direct oneshot recdbl hier ;;
     reduce | broadcast) echo ring tree direct hier ;;
-    all_gather | reduce_scatter) echo ring direct hier ;;
+    all_gather | reduce_scatter | gather | scatter) echo ring direct hier ;;
     hypercube) echo recdbl ;;
     *) echo direct ;;
     esac
@@ -55,7 +55,7 @@ for driver in "${ALL_DRIVERS[@]}"; do
     done
 done
 
-for driver in all_reduce all_gather reduce_scatter broadcast reduce alltoall; do
+for driver in all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter; do
     for algo in hier hierdbl; do
         [[ $algo == hier || $driver == all_reduce ]] || continue
         begin "$driver $algo on several nodes"
@@ -64,14 +64,13 @@ for driver in all_reduce all_gather reduce_scatter broadcast reduce alltoall; do
             ranks=$((${#commas} + 1))
             run 20 "$(program "$driver")" -g "$ranks" --node-map "$map" --algo "$algo" --plan
             want_exit 0
-            want_equal "$(grep -c 'proof OK' "$OUT")" 1 "proofs: copy mode only"
-            run 30 "$(program "$driver")" -g "$ranks" --node-map "$map" --algo "$algo" \
-                -b 320 -e 41111 -i 13597 -n 2
-            want_right rows=4
+            want_equal "$(grep -c 'proof OK' "$OUT")" 2 "proofs: copy and mixed"
+            for mode in copy direct; do
+                run 30 "$(program "$driver")" -g "$ranks" --node-map "$map" --algo "$algo" \
+                    --mode "$mode" -b 320 -e 41111 -i 13597 -n 2
+                want_right rows=4
+            done
         done
-        run 20 "$(program "$driver")" -g 3 --node-map 0,0,1 --algo "$algo" --mode direct -b 1K
-        want_exit 77
-        want_match "$ERR" "$algo has no form in direct mode on several nodes"
     done
 done
 

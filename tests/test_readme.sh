@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# README.md: its option table is the program's, its links exist, and no driver is left out.
+# README.md: its option table is the program's, its links exist, and no driver or variable is left
+# out.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 passed=0 failed=0
@@ -49,6 +50,17 @@ drivers_named() {
     return $bad
 }
 
+variables_named() {
+    local name bad=0 program="${BUILDDIR:-build}/all_reduce_perf${NAME_SUFFIX:-}"
+    for name in $("$program" --help | grep -o '^  NCCL_[A-Z0-9_]*'); do
+        if ! grep -q "\`$name\`" README.md; then
+            echo "    README.md does not name $name"
+            bad=1
+        fi
+    done
+    return $bad
+}
+
 scripts/readme.sh options --check
 verdict "option table is up to date (else: make readme)" $?
 example_is_a_run
@@ -57,5 +69,7 @@ links_exist
 verdict "links" $?
 drivers_named
 verdict "drivers" $?
+variables_named
+verdict "variables of NCCL" $?
 echo "$passed passed, $failed failed, 0 skipped"
 [[ $failed == 0 ]]

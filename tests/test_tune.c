@@ -16,11 +16,12 @@ static void test_default_covers_everything(void)
     for (int coll = 0; t != NULL && coll < CM_NCOLLS; coll++) {
         for (int n = 1; n <= 64; n++) {
             for (size_t k = 0; k < CM_LEN(bytes); k++) {
+                int nodes = 1 + (int)k * (n - 1) / (int)(CM_LEN(bytes) - 1);
                 struct cm_choice c;
                 const struct cm_algo *algo;
-                bool found = cm_tune_find(t, (enum cm_coll)coll, n, bytes[k], &c);
+                bool found = cm_tune_find(t, (enum cm_coll)coll, n, nodes, bytes[k], &c);
 
-                CHECK(found, "%s n=%d bytes=%zu", cm_colls[coll].name, n, bytes[k]);
+                CHECK(found, "%s n=%d nodes=%d bytes=%zu", cm_colls[coll].name, n, nodes, bytes[k]);
                 algo = found ? cm_algo_find(c.algo) : NULL;
                 CHECK(algo != NULL && algo->build[coll] != NULL, "%s by %s", cm_colls[coll].name,
                       found ? c.algo : "?");
@@ -33,28 +34,65 @@ static void test_default_covers_everything(void)
 static void test_first_match_wins(void)
 {
     static const char text[] = "# comment\n"
-                               "all_reduce 4 1K-2K ring copy simple 2 64K # four ranks\n"
+                               "all_reduce 4 * 1K-2K ring copy simple 2 64K # four ranks\n"
                                "\n"
-                               "* 2-8 0-4K tree copy ll 1 -\n"
-                               "* * * direct direct simple 1 -";
+                               "* 2-8 1 0-4K tree copy ll 1 -\n"
+                               "* * 2-3 * recdbl copy simple 1 -\n"
+                               "* * * * direct direct simple 1 -";
     static const struct {
         enum cm_coll coll;
-        int n;
+        int n, nodes;
         size_t bytes;
         const char *algo;
         size_t chunk;
-    } rows[] = {{CM_ALL_REDUCE, 4, 1024, "ring", 65536}, {CM_ALL_REDUCE, 4, 2048, "ring", 65536},
-                {CM_ALL_REDUCE, 4, 1023, "tree", 0},     {CM_BROADCAST, 4, 1024, "tree", 0},
-                {CM_ALL_REDUCE, 9, 1024, "direct", 0},   {CM_REDUCE, 8, 4097, "direct", 0}};
+    } rows[] = {
+        {CM_ALL_REDUCE, 4, 1, 1024, "ring", 65536}, {CM_ALL_REDUCE, 4, 4, 2048, "ring", 65536},
+        {CM_ALL_REDUCE, 4, 1, 1023, "tree", 0},     {CM_BROADCAST, 4, 1, 1024, "tree", 0},
+        {CM_BROADCAST, 4, 2, 1024, "recdbl", 0},    {CM_BROADCAST, 4, 4, 1024, "direct", 0},
+        {CM_ALL_REDUCE, 9, 1, 1024, "direct", 0},   {CM_REDUCE, 8, 1, 4097, "direct", 0}};
     struct cm_tune *t = NULL;
 
     CHECK(cm_tune_parse(text, "text", &t) == CM_OK, "parse");
     for (size_t k = 0; t != NULL && k < CM_LEN(rows); k++) {
         struct cm_choice c = {0};
 
-        CHECK(cm_tune_find(t, rows[k].coll, rows[k].n, rows[k].bytes, &c), "row %zu", k);
+        CHECK(cm_tune_find(t, rows[k].coll, rows[k].n, rows[k].nodes, rows[k].bytes, &c), "row %zu",
+              k);
         CHECK(c.algo != NULL && strcmp(c.algo, rows[k].algo) == 0, "row %zu: %s", k, c.algo);
         CHECK(c.chunk == rows[k].chunk, "row %zu: chunk %zu", k, c.chunk);
+    }
+    cm_tune_free(t);
+}
+
+/* Which rules may be taken: none behind one for all sizes, or about other ranks or nodes. */
+static void test_rules_that_apply(void)
+{
+    static const char text[] = "all_reduce 4 2 0-1K ring copy simple 1 -\n"
+                               "all_reduce 4 1 0-1K tree copy simple 1 -\n"
+                               "broadcast * * * tree copy simple 1 -\n"
+                               "* 2- 2- * direct copy simple 1 -\n"
+                               "* * * * oneshot copy simple 1 -\n";
+    static const struct {
+        enum cm_coll coll;
+        int n, nodes;
+        const char *algos;
+    } rows[] = {{CM_ALL_REDUCE, 4, 2, "ring direct "},
+                {CM_ALL_REDUCE, 4, 1, "tree oneshot "},
+                {CM_ALL_REDUCE, 3, 3, "direct "},
+                {CM_BROADCAST, 4, 1, "tree "}};
+    struct cm_tune *t = NULL;
+
+    CHECK(cm_tune_parse(text, "text", &t) == CM_OK, "parse");
+    for (size_t k = 0; t != NULL && k < CM_LEN(rows); k++) {
+        struct cm_choice c;
+        char got[64] = "";
+        int at = 0;
+
+        while (cm_tune_next(t, rows[k].coll, rows[k].n, rows[k].nodes, &at, &c)) {
+            strncat(got, c.algo, sizeof(got) - strlen(got) - 2);
+            strcat(got, " ");
+        }
+        CHECK(strcmp(got, rows[k].algos) == 0, "row %zu: %s", k, got);
     }
     cm_tune_free(t);
 }
@@ -63,17 +101,19 @@ static void test_bad_rules_are_refused(void)
 {
     static const char *const bad[] = {
         "all_reduce",
-        "all_reduce 4 1K ring copy simple 1",
-        "all_reduce 4 1K ring copy simple 1 - extra",
-        "nonsense 4 1K ring copy simple 1 -",
-        "all_reduce x 1K ring copy simple 1 -",
-        "all_reduce 4-2 1K ring copy simple 1 -",
-        "all_reduce 4 2K-1K ring copy simple 1 -",
-        "all_reduce 4 1K rings copy simple 1 -",
-        "all_reduce 4 1K ring push simple 1 -",
-        "all_reduce 4 1K ring copy ll128 1 -",
-        "all_reduce 4 1K ring copy simple 0 -",
-        "all_reduce 4 1K ring copy simple 1 x",
+        "all_reduce 4 1 1K ring copy simple 1",
+        "all_reduce 4 1 1K ring copy simple 1 - extra",
+        "nonsense 4 1 1K ring copy simple 1 -",
+        "all_reduce 4 y 1K ring copy simple 1 -",
+        "all_reduce 4 1K ring copy simple 1 -",
+        "all_reduce x 1 1K ring copy simple 1 -",
+        "all_reduce 4-2 1 1K ring copy simple 1 -",
+        "all_reduce 4 1 2K-1K ring copy simple 1 -",
+        "all_reduce 4 1 1K rings copy simple 1 -",
+        "all_reduce 4 1 1K ring push simple 1 -",
+        "all_reduce 4 1 1K ring copy ll128 1 -",
+        "all_reduce 4 1 1K ring copy simple 0 -",
+        "all_reduce 4 1 1K ring copy simple 1 x",
     };
 
     for (size_t k = 0; k < CM_LEN(bad); k++) {
@@ -125,6 +165,7 @@ int main(void)
 {
     RUN(test_default_covers_everything);
     RUN(test_first_match_wins);
+    RUN(test_rules_that_apply);
     RUN(test_bad_rules_are_refused);
     RUN(test_shares_cover);
     RUN(test_matrix_blocks_are_packed);

@@ -1,7 +1,7 @@
 /*
  * How processes of a job find each other before they share memory: rank, size
- * and a small all-gather. Implemented by the launchers of floor 4 (alone, MPI;
- * later environment rendezvous). Used by one thread of each process, at
+ * and a small all-gather. Implemented by the launchers of floor 4 (alone, MPI,
+ * or by environment and TCP). Used by one thread of each process, at
  * set-up only.
  */
 #ifndef CM_BASE_BOOT_H
@@ -23,5 +23,8 @@ struct cm_boot {
  * order. Collective; the process that failed has logged why.
  */
 CM_MUST_CHECK enum cm_status cm_boot_agree(const struct cm_boot *b, enum cm_status mine);
+
+/* For what all processes find out alike: process 0 logs, all return `st`. */
+#define CM_REFUSE(b, st, ...) ((b)->proc == 0 ? CM_FAIL((st), __VA_ARGS__) : (st))
 
 #endif

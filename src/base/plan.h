@@ -26,6 +26,14 @@
  * from one rank to another (per channel): as `to` it waits for a free slot,
  * fills and publishes it; as `from` it waits for the next full slot and
  * releases it after the fold. Copy plans need no waits and no posts.
+ *
+ * Mixed form: direct mode on several nodes. Lines and buffers are those of ranks
+ * of the same node only, ports lead to other nodes only.
+ *
+ * Passes. With ports a chunk may be longer than a slot: then all workers run
+ * again and again, each time on the next part of every chunk. Folds without
+ * operands at the begin of a worker belong to its first pass only, those at its end
+ * (the exit) to the last. SCRATCH is not divided.
  */
 #ifndef CM_BASE_PLAN_H
 #define CM_BASE_PLAN_H
@@ -65,7 +73,7 @@ int cm_coll_find(const char *name); /* index or -1 */
 
 enum cm_mode {
     CM_MODE_COPY,  /* payload goes through ports */
-    CM_MODE_DIRECT /* payload is loaded from and stored to the peers' buffers */
+    CM_MODE_DIRECT /* payload is loaded from and stored to the peers' buffers, inside a node */
 };
 
 enum cm_space { CM_IN, CM_OUT, CM_SCRATCH, CM_PORT };
@@ -129,7 +137,8 @@ struct cm_plan {
     int rank, n, root;
     int pieces;    /* pieces of a block */
     int scratch;   /* chunks of SCRATCH used */
-    int min_depth; /* copy mode: FIFO depth below which it would deadlock (1 or 2) */
+    bool ports;    /* copy mode, mixed form */
+    int min_depth; /* with ports: FIFO depth below which it would deadlock (1 or 2) */
     int nchannels, nworkers;
     struct cm_worker workers[CM_MAX_WORKERS];
     struct cm_fold *folds;

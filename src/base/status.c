@@ -74,32 +74,48 @@ static void make_one_line(char *line, size_t len)
             line[i] = ' ';
 }
 
-/* errno is kept for the caller, and for a %m in `fmt`. */
-static void CM_PRINTF(2, 0) log_line(int fd, const char *fmt, va_list ap)
+/* Almost always one write(2); a disk that becomes full may take a part. False, with errno. */
+static bool write_line(int fd, const char *line, size_t len)
+{
+    while (len > 0) {
+        ssize_t sent = write(fd, line, len);
+
+        if (sent < 0 && errno != EINTR)
+            return false;
+        line += sent > 0 ? sent : 0;
+        len -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+/* For a %m in `fmt`, errno is that of the caller. False, with errno: not written. */
+static bool CM_PRINTF(2, 0) log_line(int fd, const char *fmt, va_list ap)
 {
     char line[CM_LOG_BYTES];
     size_t room = sizeof(line) - 1, len = 0; /* one byte stays free for the line's end */
-    ssize_t sent;
     int err = errno;
 
+    if (isatty(fd)) /* a line that tells of progress may stand there */
+        len = written(snprintf(line, room, "\033[2K\033[G"), room);
     if (self.host != NULL)
-        len = written(snprintf(line, room, "rank %d host %s: ", self.rank, self.host), room);
+        len += written(snprintf(line, room, "rank %d host %s: ", self.rank, self.host), room - len);
     errno = err;
     len += written(vsnprintf(line + len, room - len, fmt, ap), room - len);
     while (len > 0 && line[len - 1] == '\n')
         len--;
     make_one_line(line, len);
     line[len++] = '\n';
-    do
-        sent = write(fd, line, len);
-    while (sent < 0 && errno == EINTR);
-    errno = err;
+    return write_line(fd, line, len);
 }
 
+/* errno is kept for the caller. */
 static void CM_PRINTF(1, 0) log_error(const char *fmt, va_list ap)
 {
+    int err = errno;
+
     if (!self.mute)
-        log_line(STDERR_FILENO, fmt, ap);
+        (void)log_line(STDERR_FILENO, fmt, ap); /* there is nowhere to complain */
+    errno = err;
 }
 
 void cm_log_mute(bool mute)
@@ -116,13 +132,9 @@ void cm_log(const char *fmt, ...)
     va_end(ap);
 }
 
-void cm_log_to(int fd, const char *fmt, ...)
+bool cm_log_to(int fd, const char *fmt, va_list ap)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    log_line(fd, fmt, ap);
-    va_end(ap);
+    return log_line(fd, fmt, ap);
 }
 
 enum cm_status cm_fail(enum cm_status st, const char *fmt, ...)

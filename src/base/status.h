@@ -7,6 +7,7 @@
 #ifndef CM_BASE_STATUS_H
 #define CM_BASE_STATUS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -57,8 +58,8 @@ void cm_log_whoami(int rank, const char *host);
 /* Write one line to stderr in one write(2), with this thread's prefix. Never fails. */
 void cm_log(const char *fmt, ...) CM_PRINTF(1, 2);
 
-/* The same to another descriptor; not muted. */
-void cm_log_to(int fd, const char *fmt, ...) CM_PRINTF(2, 3);
+/* The same to another descriptor; not muted. False, with errno: it could not be written. */
+bool cm_log_to(int fd, const char *fmt, va_list ap) CM_PRINTF(2, 0);
 
 /*
  * Drop what this thread logs from now on (false: say it again). For a process

@@ -16,7 +16,8 @@
 
 enum {
     YIELDS_PER_CLOCK = 8,
-    YIELD_NS = 2 * CM_NS_PER_MS, /* so long a wait only yields */
+    YIELD_NS = 2 * CM_NS_PER_MS,          /* so long a wait only yields; ... */
+    YIELD_REMOTE_NS = 100 * CM_NS_PER_US, /* ... from where news wake a sleeper, not so long */
     SLEEP_MIN_NS = 50 * CM_NS_PER_US,
     SLEEP_MAX_NS = 500 * CM_NS_PER_US,
     MANY_RANKS = 32,
@@ -24,10 +25,12 @@ enum {
     SUSPENDED_NS = CM_NS_PER_S      /* a gap longer than this may be ours: see note_time() */
 };
 
+static const int64_t survey_ns = 5LL * CM_NS_PER_S; /* longer than a survey takes */
+
 static const char *const phase_words[CM_NPHASES] = {
     [CM_AT_SETUP] = "init",  [CM_AT_WARMUP] = "warmup", [CM_AT_TIMED] = "timed",
     [CM_AT_CHECK] = "check", [CM_AT_SYNC] = "sync",     [CM_AT_FINALIZE] = "finalize",
-    [CM_AT_DONE] = "done",
+    [CM_AT_DONE] = "done",   [CM_AT_SILENT] = "silent",
 };
 
 const char *cm_phase_text(uint32_t phase)
@@ -53,6 +56,11 @@ bool cm_abort_raise(struct cm_abort *a, enum cm_status st, int rank)
 enum cm_status cm_abort_status(const struct cm_abort *a)
 {
     return (enum cm_status)atomic_load_explicit(&a->status, memory_order_acquire);
+}
+
+bool cm_waiter_ended(const struct cm_waiter *w)
+{
+    return cm_abort_status(w->abort) != CM_OK || (w->attempt != NULL && w->attempt->over);
 }
 
 static void set_waits_for(const struct cm_waiter *w, int peer)
@@ -95,22 +103,46 @@ static bool mismatch_confirmed(struct cm_spin *s, const struct cm_waiter *w, int
     return confirmed;
 }
 
-/* End the wait and the job; `st` if we are the first to do so. */
-static enum cm_status fail_wait(const struct cm_spin *s, const struct cm_waiter *w, int peer,
-                                enum cm_status st)
+/* Who asks renews no record. It waits nevertheless, and others who ask should hear so. */
+void cm_waiter_survey(const struct cm_waiter *w)
+{
+    if (w->remote == NULL)
+        return;
+    atomic_store_explicit(&w->diag->beat_ns, cm_now_ns() + survey_ns, memory_order_relaxed);
+    w->remote->survey(w->remote->arg);
+    atomic_store_explicit(&w->diag->beat_ns, cm_now_ns(), memory_order_relaxed);
+}
+
+/* Ranks outside of it go on. */
+static enum cm_status end_attempt(const struct cm_waiter *w, enum cm_status st)
+{
+    w->attempt->over = true;
+    set_waits_for(w, -1);
+    return st;
+}
+
+enum cm_status cm_fail_mismatch(const struct cm_waiter *w, int peer)
 {
     struct cm_text text;
-    bool first;
 
-    if (st == CM_ETIMEOUT)
-        cm_stuck_compose(w, peer, cm_now_ns() - s->since_ns, &text);
-    else
-        cm_mismatch_compose(w, peer, &text);
-    first = cm_abort_raise(w->abort, st, w->rank);
-    if (first)
-        cm_text_write(&text);
+    if (w->attempt != NULL)
+        return end_attempt(w, CM_EMISMATCH);
+    set_waits_for(w, peer);
+    cm_waiter_survey(w);
+    cm_mismatch_compose(w, peer, &text);
     set_waits_for(w, -1);
-    return first ? st : CM_EABORT;
+    return cm_abort_because(w, CM_EMISMATCH, &text);
+}
+
+static enum cm_status fail_late(const struct cm_spin *s, const struct cm_waiter *w, int peer)
+{
+    int64_t waited_ns = cm_now_ns() - s->since_ns;
+    struct cm_text text;
+
+    cm_waiter_survey(w);
+    cm_stuck_compose(w, peer, waited_ns, &text);
+    set_waits_for(w, -1);
+    return cm_abort_because(w, CM_ETIMEOUT, &text);
 }
 
 /*
@@ -143,15 +175,19 @@ static void sleep_longer(struct cm_spin *s, const struct cm_waiter *w)
     struct timespec ts;
 
     s->sleep_ns = ns < longest_sleep(w) ? ns : longest_sleep(w);
+    if (w->remote != NULL) {
+        w->remote->doze(w->remote->arg, s->sleep_ns);
+        return;
+    }
     ts = (struct timespec){.tv_sec = 0, .tv_nsec = (long)s->sleep_ns};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL); /* a signal may end it early */
 }
 
 enum cm_status cm_spin_slow(struct cm_spin *s, const struct cm_waiter *w, int peer)
 {
-    int64_t waited;
+    int64_t waited, now;
 
-    if (cm_abort_status(w->abort) != CM_OK) {
+    if (cm_waiter_ended(w)) {
         set_waits_for(w, -1);
         return CM_EABORT;
     }
@@ -159,12 +195,15 @@ enum cm_status cm_spin_slow(struct cm_spin *s, const struct cm_waiter *w, int pe
         sched_yield();
         return CM_OK;
     }
-    waited = note_time(s, w, peer, cm_now_ns());
+    now = cm_now_ns();
+    waited = note_time(s, w, peer, now);
+    if (w->attempt != NULL && (waited > w->timeout_ns || now > w->attempt->until_ns))
+        return end_attempt(w, CM_ETIMEOUT);
     if (waited > w->timeout_ns)
-        return fail_wait(s, w, peer, CM_ETIMEOUT);
+        return fail_late(s, w, peer);
     if (waited >= MISMATCH_NS && mismatch_confirmed(s, w, peer))
-        return fail_wait(s, w, peer, CM_EMISMATCH);
-    if (waited < YIELD_NS)
+        return cm_fail_mismatch(w, peer);
+    if (waited < (w->remote != NULL ? YIELD_REMOTE_NS : YIELD_NS) || s->moved)
         sched_yield();
     else
         sleep_longer(s, w);

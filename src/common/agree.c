@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Rows that may differ: ranks per process, and what a process does for itself. */
-static const char *const free_rows[] = {"nthreads", "ngpus", "device", "debug-file"};
+static const char *const free_rows[] = {"nthreads", "ngpus",      "device", "log",
+                                        "ifname",   "port-range", "ib-hca", "ib-gid"};
 
 /* FNV-1a. */
 static uint64_t hash(uint64_t h, const void *data, size_t bytes)

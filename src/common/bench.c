@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "common/coll.h"
+#include "common/eta.h"
+#include "common/find.h"
 #include "common/launch_env.h"
 #include "common/plan_mode.h"
 #include "common/rows.h"
@@ -27,7 +29,8 @@ struct bench_run {
     int argc;
     char **argv;
     struct cm_traffic traffic; /* alltoallv's file; dim 0: none */
-    _Atomic bool below;        /* the bandwidth threshold was missed */
+    _Atomic bool below;        /* the bandwidth threshold was missed, or something is slow */
+    _Atomic bool hangs;        /* --find-bad: something hangs */
 };
 
 /* alltoallv from a file: one size, and it must be large enough. */
@@ -101,34 +104,24 @@ static enum cm_status ask_all(struct cm_rank *r, struct cm_report *report, int64
     return st;
 }
 
-static void show_progress(struct cm_report *report, const struct cm_sweep *s, int64_t row_ns)
-{
-    const struct cm_point *p = &s->now;
-    char what[96], size[32];
-
-    if (report == NULL || row_ns < 2 * (int64_t)CM_NS_PER_S)
-        return;
-    snprintf(what, sizeof(what), "%s %s %s", cm_dtypes[p->dtype].name, cm_ops[p->op].name,
-             cm_format_size(p->bytes, size));
-    cm_report_progress(report, what, s->total > 0 ? (double)(s->done - 1) / (double)s->total : 0);
-}
-
 static enum cm_status run_rows(const struct bench_run *run, struct cm_rank *r,
                                struct cm_report *report, struct cm_rows *rows, enum stop *stop)
 {
     bool rooted = cm_colls[run->bench->coll].rooted;
     struct cm_sweep s =
         cm_sweep_of(&r->opts->sweep, run->bench->redop_column == NULL, rooted, r->n);
-    int64_t start = cm_now_ns(), row_ns = 0;
+    struct cm_eta eta = cm_eta_of(&r->opts->sweep, s.total);
+    int64_t start = cm_now_ns();
     enum cm_status st = CM_OK;
 
     *stop = GO_ON;
     while (st == CM_OK && *stop == GO_ON && cm_sweep_next(&s)) {
         int64_t before = cm_now_ns();
 
-        show_progress(report, &s, row_ns);
+        if (report != NULL)
+            cm_report_row_begins(report, &s, &eta, (double)(before - start) / CM_NS_PER_S);
         st = cm_rows_run(rows, &s.now);
-        row_ns = cm_now_ns() - before;
+        cm_eta_took(&eta, s.now.bytes, (double)(cm_now_ns() - before) / CM_NS_PER_S);
         if (st == CM_OK && s.done != s.total)
             st = ask_all(r, report, start, stop);
     }
@@ -141,25 +134,36 @@ static bool is_orderly(enum cm_status st)
     return st == CM_OK || st == CM_EDATA || st == CM_ETRUNC;
 }
 
-/* Rank 0 closes the report, whatever happened; all learn whether the threshold was missed. */
+/*
+ * Rank 0 closes the report, whatever happened; all learn whether the threshold
+ * was missed. A rank whose log is not whole makes the run fail, at its end.
+ */
 static enum cm_status finish(struct bench_run *run, struct cm_rank *r, struct cm_report *report,
                              const struct cm_summary *s)
 {
-    bool below = false, any = false, orderly = is_orderly(s->status);
-    enum cm_status st = CM_OK;
+    bool below = false, any = false, lost = false, orderly = is_orderly(s->status);
+    struct cm_summary told = *s;
+    enum cm_status st = s->status;
 
+    if (orderly)
+        st = cm_team_or(&r->team, cm_trace_lost(r->trace), &lost);
+    if (orderly && st != CM_OK)
+        told.status = st;
+    else if (lost && s->status != CM_EDATA)
+        told.status = CM_ESYS;
+    orderly = orderly && st == CM_OK;
     if (report != NULL) {
         cm_watchdog_last_words(r->watchdog, NULL, NULL);
         below = orderly && cm_report_below(report);
-        st = cm_report_close(report, s);
+        st = cm_report_close(report, &told);
     }
     if (!orderly)
-        return s->status;
+        return told.status;
     if (st == CM_OK)
         st = cm_team_or(&r->team, below, &any);
     if (st == CM_OK && any)
         atomic_store(&run->below, true);
-    return st == CM_OK ? s->status : st;
+    return st == CM_OK ? told.status : st;
 }
 
 static void abandon(void *report, enum cm_status st)
@@ -204,6 +208,38 @@ static enum cm_status leave(struct cm_rank *r, struct cm_rows *rows, enum cm_sta
     return st;
 }
 
+/* --find-bad, instead of rows. */
+static enum cm_status find_body(struct bench_run *run, struct cm_rank *r)
+{
+    enum cm_find_class worst = CM_FIND_UNKNOWN;
+    struct cm_summary sum = {.status = CM_OK};
+    struct cm_report *report = NULL;
+    struct cm_find *find = NULL;
+
+    sum.status = cm_find_open(run->bench, r, &find);
+    if (sum.status != CM_OK)
+        return leave(r, NULL, sum.status);
+    if (r->rank == 0) {
+        sum.status = open_report(run, r, NULL, &report);
+        if (sum.status == CM_OK)
+            cm_report_find(report, find);
+    }
+    if (sum.status == CM_OK)
+        sum.status = cm_find_run(find, report, &worst);
+    sum.wrong = find->wrong;
+    sum.truncated = !find->done;
+    sum.why_truncated = find->why;
+    if (sum.status == CM_OK && worst == CM_FIND_CORRUPT)
+        sum.status = CM_EDATA;
+    else if (sum.status == CM_OK && sum.truncated)
+        sum.status = CM_ETRUNC;
+    atomic_store(&run->below, worst == CM_FIND_SLOW);
+    atomic_store(&run->hangs, worst == CM_FIND_HANGS);
+    sum.status = finish(run, r, report, &sum);
+    cm_find_close(find);
+    return leave(r, NULL, sum.status);
+}
+
 static enum cm_status rank_body(struct cm_rank *r, void *arg)
 {
     struct bench_run *run = arg;
@@ -213,6 +249,8 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
     struct cm_rows *rows = NULL;
     enum stop stop = GO_ON;
 
+    if (r->opts->find.on)
+        return find_body(run, r);
     /* First the rows: what connects the ranks is told in the report's first line. */
     sum.status = cm_rows_open(run->bench, r, traffic, &rows);
     if (r->rank == 0) {
@@ -285,6 +323,7 @@ static enum cm_status prepare(const struct cm_bench *b, int argc, char **argv, s
     st = check_stdout();
     if (st == CM_OK)
         st = cm_opts_parse(argc, argv, b, o, what);
+    o->colls = 1u << b->coll | (o->find.on ? 1u << CM_ALL_REDUCE : 0); /* pairs meet by it */
     if (st == CM_OK && *what == CM_PARSED_RUN)
         st = check_algo(b, o);
     if (st == CM_OK && *what == CM_PARSED_RUN && b->coll == CM_ALLTOALLV &&
@@ -300,6 +339,8 @@ static enum cm_exit launch(struct bench_run *run, const struct cm_opts *o)
 {
     enum cm_exit code = cm_launch(&run->argc, &run->argv, o, arena_bytes, rank_body, run);
 
+    if (code == CM_EXIT_OK && atomic_load(&run->hangs))
+        return CM_EXIT_TIMEOUT;
     return code == CM_EXIT_OK && atomic_load(&run->below) ? CM_EXIT_BELOW : code;
 }
 

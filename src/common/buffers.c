@@ -46,7 +46,7 @@ size_t cm_buffers_bytes(const struct cm_opts *o, size_t max_bytes, int n)
     size_t each = buffer_bytes(o, max_bytes);
     size_t scratch = each == SIZE_MAX ? 0 : whole_pages(cm_comm_scratch_bytes(max_bytes, n));
 
-    return plus(plus(each, each), scratch);
+    return plus(plus(plus(each, each), scratch), o->find.on ? PAGE : 0);
 }
 
 /* Of the ranks that share the room. */
@@ -104,5 +104,6 @@ struct cm_buffers cm_buffers_place(const struct cm_opts *o, int n, int rank, voi
     b.room = room_of(o, o->sweep.max_bytes);
     b.scratch_at = 2 * each;
     b.scratch_bytes = cm_comm_scratch_bytes(o->sweep.max_bytes, n);
+    b.note = (unsigned char *)arena + b.scratch_at + whole_pages(b.scratch_bytes);
     return b;
 }

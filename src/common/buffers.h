@@ -20,6 +20,7 @@ struct cm_buffers {
     size_t room;             /* bytes of each, -u included */
     size_t scratch_at;       /* offset of the scratch in the arena */
     size_t scratch_bytes;
+    unsigned char *note; /* --find-bad: two cache lines for operations that are barriers */
 };
 
 /* Bytes of one rank's arena for n ranks; SIZE_MAX: more than any machine has. */

@@ -1,16 +1,16 @@
 /*
- * One descriptor per process, opened before its ranks run; each line is one
- * write with the rank's prefix, so the lines of ranks never mix.
+ * One file per process, opened before its ranks run; each line is one write
+ * with the rank's prefix, so the lines of ranks never mix.
  */
 #include "common/debug.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "common/network.h"
+#include "common/topo_run.h"
 #include "common/version.h"
 
 enum { PATH_BYTES = 4096 };
@@ -79,27 +79,43 @@ static bool expand(const char *path, const struct cm_rank_info *i, char *out, bo
 enum cm_status cm_debug_open(const struct cm_opts_report *o, const struct cm_rank_info *first,
                              struct cm_trace *out)
 {
+    const char *word = o->debug == NULL && o->log != NULL ? "info" : o->debug;
     char path[PATH_BYTES];
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    enum cm_status st;
     bool own;
 
-    *out = (struct cm_trace){level_of(o->debug), STDERR_FILENO};
-    if (out->level == CM_TRACE_NONE || o->debug_file == NULL)
+    *out = (struct cm_trace){level_of(word), NULL};
+    if (out->level == CM_TRACE_NONE || o->log == NULL)
         return CM_OK;
-    if (!expand(o->debug_file, first, path, &own))
-        return CM_FAIL(CM_ESYS, "--debug-file: the path is longer than %d bytes", PATH_BYTES - 1);
-    out->fd = open(path, own || first->proc == 0 ? flags | O_TRUNC : flags, 0666);
-    if (out->fd >= 0)
-        return CM_OK;
-    *out = (struct cm_trace){CM_TRACE_NONE, STDERR_FILENO};
-    return CM_FAIL(CM_ESYS, "--debug-file '%s': %m", path);
+    if (expand(o->log, first, path, &own))
+        st = cm_trace_open(out, path, own || first->proc == 0);
+    else
+        st = CM_FAIL(CM_ESYS, "--log: the path is longer than %d bytes", PATH_BYTES - 1);
+    if (st != CM_OK)
+        out->level = CM_TRACE_NONE;
+    return st;
 }
 
-void cm_debug_close(struct cm_trace *t)
+/* A process has one; its first rank tells. */
+static void tell_network(const struct cm_rank *r)
 {
-    if (t->level != CM_TRACE_NONE && t->fd != STDERR_FILENO)
-        close(t->fd);
-    *t = (struct cm_trace){CM_TRACE_NONE, STDERR_FILENO};
+    const struct cm_network *n = r->network;
+    const struct cm_network_way *way;
+
+    if (n == NULL || (r->rank > 0 && r->infos[r->rank - 1].proc == r->infos[r->rank].proc))
+        return;
+    way = &n->mine;
+    cm_trace_line(r->trace,
+                  "network: %s over %s%s%s address %s, %d Mb/s (%s); connected to %d processes of "
+                  "other domains with %d ports, progress %s",
+                  way->wire, way->device, way->device[0] != '\0' ? ", set up over " : "",
+                  way->interface, way->address, (int)way->mbit, way->why, n->neighbours, n->ports,
+                  n->progress);
+}
+
+static void tell(void *arg, const char *text)
+{
+    cm_trace_line(arg, "warning: %s", text);
 }
 
 void cm_debug_rank(const struct cm_rank *r)
@@ -109,17 +125,20 @@ void cm_debug_rank(const struct cm_rank *r)
     char all[32], arena[32], slot[32];
 
     if (r->rank == 0 && cm_traces(r->trace, CM_TRACE_VERSION))
-        cm_log_to(r->trace->fd, "collmark version %s", cm_version);
+        cm_trace_line(r->trace, "collmark version %s", cm_version);
+    if (cm_traces(r->trace, CM_TRACE_WARN))
+        (void)cm_topo_run_warnings(r, tell, (void *)(uintptr_t)r->trace);
     if (!cm_traces(r->trace, CM_TRACE_INFO))
         return;
-    cm_log_to(
-        r->trace->fd,
+    tell_network(r);
+    cm_trace_line(
+        r->trace,
         "wire %s, segment %s: per rank buffers %s at %zu, ports to each peer %d channels x %d "
         "slots x %s",
         r->wire, cm_format_size(l->total, all), cm_format_size(l->arena_bytes, arena),
         cm_arena_at(l, r->rank), l->channels, l->depth, cm_format_size(l->slot_bytes, slot));
-    cm_log_to(
-        r->trace->fd,
+    cm_trace_line(
+        r->trace,
         "process %d pid %d thread %d device %d node %d numa %d cpus %s, waits: %d polls, then "
         "yields, then sleeps%s; time-out %.1f s",
         (int)i->proc, (int)i->pid, (int)i->thread, (int)i->device, (int)i->node, (int)i->numa,

@@ -4,7 +4,9 @@
 
 #include <pthread.h>
 
+#include "common/fabric.h"
 #include "common/launch.h"
+#include "common/network.h"
 #include "common/watchdog.h"
 #include "common/world.h"
 
@@ -12,6 +14,7 @@
 struct cm_member {
     struct cm_job *job;
     struct cm_rank r;
+    struct cm_inject inject; /* as it concerns the rank */
     pthread_t thread;
     enum cm_status status;
 };
@@ -28,9 +31,12 @@ struct cm_job {
     struct cm_world world;
     struct cm_inject inject;
     struct cm_trace trace;
+    struct cm_domain_boot domain_ctx;
+    struct cm_boot domain; /* the processes that share memory with this one */
     const struct cm_wire *wire;
     struct cm_layout layout;
     struct cm_segment *segment;
+    struct cm_fabric *fabric;         /* to the other domains; NULL: there are none */
     struct cm_room room;              /* what arenas must fit in */
     size_t arena_bytes;               /* of a rank's buffers; in the segment unless on a GPU */
     const struct cm_backend *backend; /* NULL: host. If so, the rest: */
@@ -39,6 +45,7 @@ struct cm_job {
     void **far;                /* n: areas in the segment, in the order of world.members; or NULL */
     struct cm_member *members; /* of this process; NULL: set-up did not get that far */
     int local, started;        /* how many there are, how many have threads */
+    struct cm_bootstrap bootstrap;
     bool has_library;
     char library[256];
 };
@@ -60,7 +67,10 @@ void cm_job_close_gpus(struct cm_job *j);
 /* Run the job's body on all ranks of this process; blocks until they are back. The job's status. */
 CM_MUST_CHECK enum cm_status cm_ranks_run(struct cm_job *j);
 
-/* After an abort: have all ranks of the job left, or do they within a second? Without: true. */
+/* The status with which the job was ended, CM_OK if it was not. */
+enum cm_status cm_ranks_status(const struct cm_job *j);
+
+/* After an abort: have all ranks of this domain left, or do they within a second? Without: true. */
 bool cm_ranks_left(const struct cm_job *j);
 
 /* Statuses with which all ranks run to their end: CM_OK, CM_EDATA, CM_ETRUNC. */

@@ -1,5 +1,5 @@
 /*
- * From a process to ranks: bootstrap (alone or MPI), the node's segment, one
+ * From a process to ranks: bootstrap (alone, MPI or TCP), the node's segment, one
  * thread per rank, the watchdog, and the end of all of them.
  */
 #ifndef CM_COMMON_LAUNCH_H
@@ -24,14 +24,16 @@
  * MPI: the weak symbol is NULL otherwise.
  */
 struct cm_launcher {
-    const char *name; /* "alone", "mpi" */
-    enum cm_status (*start)(int *argc, char ***argv, struct cm_boot *out);
-    void (*finish)(struct cm_boot *b);                  /* orderly end */
+    const char *name; /* "alone", "mpi", "env" */
+    enum cm_status (*start)(int *argc, char ***argv, const struct cm_opts *o, struct cm_boot *out);
+    /* Orderly end. The exit code of the process: `code`, or that of the others if it is 0. */
+    enum cm_exit (*finish)(struct cm_boot *b, enum cm_exit code);
     void (*kill)(struct cm_boot *b, enum cm_exit code); /* end the whole job now; does not return */
-    /* "Open MPI v4.1.4, /usr/lib/.../libmpi.so.40" into buf; false: there is no library */
-    bool (*library)(char *buf, size_t size);
+    /* "Open MPI v4.1.4, /usr/lib/.../libmpi.so.40" into buf, or how it went without; false:
+       there is nothing to say */
+    bool (*library)(const struct cm_boot *b, char *buf, size_t size);
 };
-extern const struct cm_launcher cm_launcher_alone;
+extern const struct cm_launcher cm_launcher_alone, cm_launcher_net;
 extern const struct cm_launcher cm_launcher_mpi __attribute__((weak));
 
 /* Facts about one world rank, known everywhere before anything is printed. */
@@ -50,6 +52,8 @@ struct cm_rank_info {
 /* Are two ranks on the same GPU? */
 bool cm_same_gpu(const struct cm_rank_info *a, const struct cm_rank_info *b);
 
+struct cm_bootstrap;
+struct cm_network;
 struct cm_watchdog;
 
 /* What a rank's thread gets. Pointers are valid until the thread returns. */
@@ -60,21 +64,24 @@ struct cm_rank {
     const int32_t *group_world; /* world ranks of the group, group_n entries */
     const int32_t *node_of;     /* node of every world rank */
     const struct cm_opts *opts;
-    const struct cm_inject *inject;
-    const struct cm_rank_info *infos; /* of all n ranks */
+    const struct cm_inject *inject;     /* as it concerns this rank in its group */
+    const struct cm_inject *job_inject; /* as given */
+    const struct cm_rank_info *infos;   /* of all n ranks */
     struct cm_segment *segment;
     const struct cm_layout *layout;
     void *base;
     struct cm_waiter waiter; /* timeout_ns may be changed by the rank */
     struct cm_team team;
-    struct cm_watchdog *watchdog;     /* of the process, see cm_watchdog_last_words() */
-    const struct cm_trace *trace;     /* --debug */
-    const _Atomic int *signal;        /* != 0: SIGINT or SIGTERM came to this process */
-    const char *wire;                 /* name of the wire in use */
-    const char *library;              /* MPI library text or NULL */
-    bool oversubscribed;              /* more local ranks than allowed CPUs */
-    size_t arena_bytes;               /* of the rank's buffers, where the backend has them */
-    const struct cm_backend *backend; /* NULL: host */
+    struct cm_watchdog *watchdog;         /* of the process, see cm_watchdog_last_words() */
+    const struct cm_trace *trace;         /* --debug */
+    const _Atomic int *signal;            /* != 0: SIGINT or SIGTERM came to this process */
+    const char *wire;                     /* name of the wire in use, inside of a domain */
+    const struct cm_network *network;     /* between domains; NULL: all ranks share memory */
+    const struct cm_bootstrap *bootstrap; /* how long the start took; NULL: not known */
+    const char *library;                  /* MPI library text or NULL */
+    bool oversubscribed;                  /* more local ranks than allowed CPUs */
+    size_t arena_bytes;                   /* of the rank's buffers, where the backend has them */
+    const struct cm_backend *backend;     /* NULL: host */
     struct cm_rank_gpu gpu;
     int gpu_driver, gpu_runtime; /* CUDA versions, 13000 is 13.0; 0 on the host */
     bool shared_gpus;            /* some ranks share a GPU */

@@ -13,17 +13,20 @@ static enum cm_status alone_gather(const struct cm_boot *b, const void *mine, si
     return CM_OK;
 }
 
-static enum cm_status alone_start(int *argc, char ***argv, struct cm_boot *out)
+static enum cm_status alone_start(int *argc, char ***argv, const struct cm_opts *o,
+                                  struct cm_boot *out)
 {
     (void)argc;
     (void)argv;
+    (void)o;
     *out = (struct cm_boot){.proc = 0, .nprocs = 1, .gather = alone_gather};
     return CM_OK;
 }
 
-static void alone_finish(struct cm_boot *b)
+static enum cm_exit alone_finish(struct cm_boot *b, enum cm_exit code)
 {
     (void)b;
+    return code;
 }
 
 static void alone_kill(struct cm_boot *b, enum cm_exit code)
@@ -33,8 +36,9 @@ static void alone_kill(struct cm_boot *b, enum cm_exit code)
     _exit((int)code);
 }
 
-static bool alone_library(char *buf, size_t size)
+static bool alone_library(const struct cm_boot *b, char *buf, size_t size)
 {
+    (void)b;
     (void)buf;
     (void)size;
     return false;

@@ -16,11 +16,13 @@
 
 enum { PATIENCE_MS = 333 };
 
-/* Beginnings of the names that launchers set for the processes they start. */
-static const char *const marks[] = {
-    "OMPI_COMM_WORLD_", "PMI_",  "PMI2_",    "PMIX_", "MPI_LOCAL", "MV2_COMM_WORLD_",
-    "SLURM_STEP_ID=",   "PALS_", "FLUX_JOB", "JSM_",  "HYDI_",     "SLURM_PROCID=",
+/* Beginnings of the names that launchers set for the processes they start: those whose processes
+   MPI can start from, and those of Slurm, which does not always offer it. */
+static const char *const mpi_marks[] = {
+    "OMPI_COMM_WORLD_", "PMI_",  "PMI2_",    "PMIX_", "MPI_LOCAL",
+    "MV2_COMM_WORLD_",  "PALS_", "FLUX_JOB", "JSM_",  "HYDI_",
 };
+static const char *const slurm_marks[] = {"SLURM_STEP_ID=", "SLURM_PROCID="};
 
 /* `launched`: NULL, or a check that the variable speaks of this very process. */
 struct evidence {
@@ -37,19 +39,29 @@ static int64_t number(const char *variable)
     return text != NULL && cm_parse_int(text, 0, INT64_MAX, &v) ? v : -1;
 }
 
-/*
- * A shell in an allocation inherits SLURM_NTASKS, and a batch script has
- * SLURM_PROCID=0 besides. Only a real step, or a higher rank, is a launch;
- * numbers from 2^32 - 16 on name the batch and the interactive step.
- */
-static bool slurm_launched(void)
+/* Numbers of steps from 2^32 - 16 on name the batch and the interactive step. */
+static bool in_slurm_step(void)
 {
     enum { FIRST_SPECIAL_STEP = -16 };
     int64_t step = number("SLURM_STEP_ID");
 
-    return number("SLURM_PROCID") > 0 ||
-           (step >= 0 && step < (int64_t)UINT32_MAX + 1 + FIRST_SPECIAL_STEP &&
-            number("SLURM_PROCID") >= 0);
+    return step >= 0 && step < (int64_t)UINT32_MAX + 1 + FIRST_SPECIAL_STEP &&
+           number("SLURM_PROCID") >= 0;
+}
+
+/*
+ * A shell in an allocation inherits SLURM_NTASKS, and a batch script has
+ * SLURM_PROCID=0 besides. Only a real step, or a higher rank, is a launch.
+ */
+static bool slurm_launched(void)
+{
+    return number("SLURM_PROCID") > 0 || in_slurm_step();
+}
+
+/* RANK alone may be anything. */
+static bool torch_launched(void)
+{
+    return number("WORLD_SIZE") > 0;
 }
 
 static const struct evidence table[] = {
@@ -75,6 +87,7 @@ static const struct evidence ranks[] = {
     {"PALS_RANKID", 0, NULL},
     {"FLUX_TASK_RANK", 0, NULL},
     {"JSM_NAMESPACE_RANK", 0, NULL},
+    {"RANK", 0, torch_launched},
     {"SLURM_PROCID", 0, slurm_launched},
 };
 
@@ -97,13 +110,34 @@ void cm_env_let_speak(void)
     poll(NULL, 0, PATIENCE_MS);
 }
 
-bool cm_env_launched(void)
+/* Does a variable's name begin with one of the marks? */
+static bool any_marked(const char *const *marks, size_t n)
 {
     for (char **entry = environ; *entry != NULL; entry++)
-        for (size_t i = 0; i < CM_LEN(marks); i++)
+        for (size_t i = 0; i < n; i++)
             if (strncmp(*entry, marks[i], strlen(marks[i])) == 0)
                 return true;
     return false;
+}
+
+bool cm_env_mpi(void)
+{
+    return any_marked(mpi_marks, CM_LEN(mpi_marks));
+}
+
+bool cm_env_launched(void)
+{
+    return cm_env_mpi() || any_marked(slurm_marks, CM_LEN(slurm_marks));
+}
+
+int cm_env_slurm_tasks(void)
+{
+    int64_t n = number("SLURM_STEP_NUM_TASKS");
+
+    if (!in_slurm_step())
+        return 0;
+    n = n > 0 ? n : number("SLURM_NTASKS");
+    return n > 0 && n < INT32_MAX ? (int)n : 1;
 }
 
 enum cm_status cm_env_check_alone(const char *library, bool has_mpi)
@@ -113,10 +147,15 @@ enum cm_status cm_env_check_alone(const char *library, bool has_mpi)
 
         if (number(e->variable) < e->from || (e->launched != NULL && !e->launched()))
             continue;
+        if (number("WORLD_SIZE") == 1)
+            return CM_FAIL(CM_ESYS,
+                           "%s=%s shows a launcher with several processes, but WORLD_SIZE=1",
+                           e->variable, getenv(e->variable));
         if (!has_mpi)
             return CM_FAIL(CM_ESYS,
                            "%s=%s shows a launcher with several processes, but this build has no "
-                           "MPI: build with MPI, or start one process and use -t or -g",
+                           "MPI: build with MPI, use --rendezvous, or start one process and use "
+                           "-t or -g",
                            e->variable, getenv(e->variable));
         return CM_FAIL(CM_ESYS,
                        "%s=%s shows a launcher with several processes, but MPI sees a world of 1: "

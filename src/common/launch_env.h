@@ -9,6 +9,13 @@
 /* Does any variable show that an MPI or batch launcher started this process? */
 bool cm_env_launched(void);
 
+/* Does one show a launcher that MPI can start from (PMI, PMIx, Open MPI, ...)? */
+bool cm_env_mpi(void);
+
+/* Tasks of the step of Slurm that this process is one of, at least 1; 0: it is in none. The shells
+   of salloc and sbatch are in none. */
+int cm_env_slurm_tasks(void);
+
 /*
  * Is it up to this process to say what all processes of its launch would say
  * alike, before MPI is started: usage errors, --help, --plan? True for rank 0,

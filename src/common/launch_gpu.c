@@ -55,11 +55,22 @@ static uint64_t per_rank(const struct cm_room *r)
     return r->bytes / (uint64_t)r->ranks;
 }
 
+/* Ranks on the machine of `rank`. */
+static int on_machine(const struct cm_world *w, int rank)
+{
+    int ranks = 0;
+
+    for (int r = 0; r < w->n; r++)
+        ranks += strcmp(w->infos[r].boot_id, w->infos[rank].boot_id) == 0;
+    return ranks;
+}
+
 /* The scarcest memory of this process's ranks; for staged ranks that may be the host's. */
 static enum cm_status my_room(const struct cm_job *j, struct cm_room *out)
 {
     const struct cm_world *w = &j->world;
-    struct cm_room host = {.ranks = w->n, .bytes = cm_memory_available(), .where = "memory"};
+    struct cm_room host = {
+        .ranks = on_machine(w, *my_ranks(j)), .bytes = cm_memory_available(), .where = "memory"};
 
     *out = host;
     for (int i = 0; j->backend != NULL && i < j->local; i++) {

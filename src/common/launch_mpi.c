@@ -27,10 +27,12 @@ static enum cm_status mpi_gather(const struct cm_boot *b, const void *mine, size
     return CM_OK;
 }
 
-static enum cm_status mpi_start(int *argc, char ***argv, struct cm_boot *out)
+static enum cm_status mpi_start(int *argc, char ***argv, const struct cm_opts *o,
+                                struct cm_boot *out)
 {
     int provided;
 
+    (void)o;
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return CM_FAIL(CM_ESYS, "MPI_Init_thread failed");
     if (provided < MPI_THREAD_FUNNELED)
@@ -41,10 +43,11 @@ static enum cm_status mpi_start(int *argc, char ***argv, struct cm_boot *out)
     return CM_OK;
 }
 
-static void mpi_finish(struct cm_boot *b)
+static enum cm_exit mpi_finish(struct cm_boot *b, enum cm_exit code)
 {
     (void)b;
     MPI_Finalize();
+    return code;
 }
 
 static void mpi_kill(struct cm_boot *b, enum cm_exit code)
@@ -56,12 +59,13 @@ static void mpi_kill(struct cm_boot *b, enum cm_exit code)
 }
 
 /* The version's first line or clause, and the file that the loader really took. */
-static bool mpi_library(char *buf, size_t size)
+static bool mpi_library(const struct cm_boot *b, char *buf, size_t size)
 {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     Dl_info info = {.dli_fname = "statically linked"};
     int len;
 
+    (void)b;
     MPI_Get_library_version(version, &len);
     version[strcspn(version, ",\n")] = '\0';
     for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/data_gen.h"
 #include "common/measure_int.h"
+#include "common/topo_run.h"
 
 static size_t width_of(const struct cm_trial *t)
 {
@@ -58,6 +59,8 @@ void cm_meter_enter(struct cm_meter *m, enum cm_phase_name phase, int64_t iter)
 enum cm_status cm_meter_barrier(struct cm_meter *m)
 {
     atomic_store_explicit(&m->diag->phase, CM_AT_SYNC, memory_order_relaxed);
+    if (m->meet != NULL)
+        return m->meet(m);
     return cm_team_barrier(&m->rank->team);
 }
 
@@ -88,9 +91,10 @@ struct cm_check_args cm_meter_args(const struct cm_meter *m, const struct cm_tri
 
 enum cm_status cm_meter_open_comm(struct cm_meter *m, const struct cm_comm_gpu *gpu)
 {
-    const struct cm_rank *r = m->rank;
+    struct cm_rank *r = m->rank;
     const struct cm_opts_engine *o = &r->opts->engine;
-    int32_t *node = malloc((size_t)r->group_n * sizeof(*node));
+    size_t n = (size_t)r->group_n;
+    int32_t *node = calloc(2 * n, sizeof(*node));
     struct cm_comm_args a = {.rank = r->group_rank,
                              .n = r->group_n,
                              .world = r->group_world,
@@ -106,14 +110,20 @@ enum cm_status cm_meter_open_comm(struct cm_meter *m, const struct cm_comm_gpu *
                                        .channels = o->channels,
                                        .chunk = o->chunk},
                              .trace = r->trace,
-                             .gpu = gpu};
-    enum cm_status st;
+                             .gpu = gpu,
+                             .first_op = m->first_op};
+    bool found = false;
+    enum cm_status st = CM_OK;
 
     if (node == NULL)
         return CM_FAIL(CM_ENOMEM, "nodes of %d ranks", r->group_n);
     for (int i = 0; i < r->group_n; i++)
         node[i] = r->node_of[r->group_world[i]];
-    st = cm_comm_open(&a, &m->comm);
+    if (m->meet == NULL) /* collective over the job */
+        st = cm_topo_run_order(r, node + n, &found);
+    a.order = found ? node + n : NULL;
+    if (st == CM_OK)
+        st = cm_comm_open(&a, &m->comm);
     free(node);
     return st;
 }
@@ -151,11 +161,34 @@ enum cm_status cm_meter_corrupt(struct cm_meter *m, const struct cm_trial *t,
     return st == CM_OK ? m->ops->corrupt(m, t, phase, iter) : st;
 }
 
+/*
+ * --inject bw: as if the operation had moved its bytes at a part of the speed. The fastest
+ * one counts: of ranks that are slow together one waits for the others each time, and what
+ * is made of that would grow without end.
+ */
+static enum cm_status be_slow(struct cm_meter *m, int64_t start)
+{
+    const struct cm_inject *f = m->rank->inject;
+    enum cm_status st;
+    int64_t took;
+
+    if (f->rank != m->rank->rank)
+        return CM_OK;
+    st = m->ops->sync(m);
+    took = cm_now_ns() - start;
+    if (m->least_ns == 0 || took < m->least_ns)
+        m->least_ns = took;
+    if (st == CM_OK)
+        cm_inject_slow(f, m->least_ns);
+    return st;
+}
+
 enum cm_status cm_meter_run(struct cm_meter *m, struct cm_trial *t, enum cm_phase_name phase,
                             int64_t iter)
 {
     const struct cm_inject *f = m->rank->inject;
     enum cm_status st = CM_OK;
+    int64_t start;
 
     if (t->idle)
         return CM_OK;
@@ -164,7 +197,10 @@ enum cm_status cm_meter_run(struct cm_meter *m, struct cm_trial *t, enum cm_phas
         st = cm_inject_before(f, &m->rank->waiter, m->rank->rank, phase, iter);
     if (st != CM_OK)
         return st;
+    start = cm_now_ns();
     st = cm_comm_run(m->comm, &t->op);
+    if (f->fault == CM_FAULT_BW && st == CM_OK)
+        st = be_slow(m, start);
     t->ops++;
     t->unchecked = true;
     if (m->ops->pace != NULL && st == CM_OK && !m->capturing)
@@ -279,6 +315,7 @@ enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t, struct cm_read
     char row[96];
 
     *out = (struct cm_reading){0};
+    m->least_ns = 0;
     atomic_store_explicit(&m->diag->bytes, t->row_bytes, memory_order_relaxed);
     atomic_store_explicit(&m->diag->coll, (uint32_t)t->op.coll, memory_order_relaxed);
     snprintf(row, sizeof(row), "%s %s %zu B %s", cm_colls[t->op.coll].name,

@@ -29,6 +29,10 @@ struct cm_meter {
     struct cm_comm *comm; /* set by ops->open, as are the buffers */
     struct cm_buffers buffers;
     struct cm_diag *diag;
+    /* Barrier of those who measure together; NULL: of all ranks of the job */
+    enum cm_status (*meet)(struct cm_meter *m);
+    uint64_t first_op;             /* as in struct cm_comm_args */
+    int64_t least_ns;              /* --inject bw: the trial's fastest operation; 0: none yet */
     uint64_t epoch;                /* fills so far: each has its own data */
     int lines;                     /* of explanations of faults still to be printed */
     int64_t *sample_ns;            /* time of each timed step, or NULL: not wanted */

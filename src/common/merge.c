@@ -116,6 +116,7 @@ static struct cm_result merge_half(const struct cm_merge *m, int group, int half
     struct cm_result out = {
         .measured = first->why[half] == CM_RUNS, .why = why_text[first->why[half]], .slowest = -1};
 
+    out.absent = first->why[half] == CM_NOT_ASKED || first->why[half] == CM_NO_IN_PLACE;
     if (!out.measured)
         return out;
     merge_ranks(m, group, half, &out);

@@ -45,6 +45,23 @@ static bool begins(const char *name, const char *typed, size_t n)
     return true;
 }
 
+/* How `typed`, n characters, fits a row: not, as the beginning of a name, as all of it. */
+enum fit { FIT_NOT, FIT_BEGINS, FIT_WHOLE };
+
+static enum fit fit_of(const char *name, const char *typed, size_t n)
+{
+    if (name == NULL || !begins(name, typed, n))
+        return FIT_NOT;
+    return name[n] == '\0' ? FIT_WHOLE : FIT_BEGINS;
+}
+
+static enum fit fit_row(const struct cm_option *row, const char *typed, size_t n)
+{
+    enum fit a = fit_of(row->name, typed, n), b = fit_of(row->also, typed, n);
+
+    return a > b ? a : b;
+}
+
 /* "--name" or "--name=value": an exact name wins, else the only one that begins so. */
 static enum cm_status find_long(const char *typed, struct word *w)
 {
@@ -52,13 +69,13 @@ static enum cm_status find_long(const char *typed, struct word *w)
     const struct cm_option *found = NULL;
 
     for (const struct cm_option *row = cm_options; n > 0 && row->name != NULL; row++) {
-        if (!begins(row->name, typed, n))
-            continue;
-        if (row->name[n] == '\0') {
+        enum fit fit = fit_row(row, typed, n);
+
+        if (fit == FIT_WHOLE) {
             found = row;
             break;
         }
-        if (row->group == CM_GROUP_HIDDEN)
+        if (fit == FIT_NOT || row->group == CM_GROUP_HIDDEN)
             continue;
         if (found != NULL)
             return CM_FAIL(CM_EINVAL, "option '--%.*s' is ambiguous: --%s, --%s", (int)n, typed,

@@ -9,6 +9,7 @@
 #include "common/backend.h"
 #include "common/inject.h"
 #include "common/opts_table.h"
+#include "transport/wire.h"
 
 static enum cm_source source_of(const struct cm_parse *p, const char *name)
 {
@@ -65,10 +66,26 @@ static enum cm_status check_per_iter(const struct cm_opts_run *r)
     return CM_OK;
 }
 
+/* No two reports in one file; "-" is one. */
 static enum cm_status check_reports(const struct cm_opts_report *r)
 {
-    if (r->json != NULL && r->csv != NULL && strcmp(r->json, r->csv) == 0)
-        return CM_FAIL(CM_EINVAL, "-J/--output_file and --csv both name '%s'", r->json);
+    const struct {
+        const char *option, *path;
+    } files[] = {{"-J/--output_file", r->json},
+                 {"--csv", r->csv},
+                 {"--junit", r->junit},
+                 {"--prometheus", r->prometheus}};
+
+    for (size_t i = 1; i < CM_LEN(files); i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (files[i].path != NULL && files[k].path != NULL &&
+                strcmp(files[i].path, files[k].path) == 0)
+                return CM_FAIL(CM_EINVAL, "%s and %s both name '%s'", files[k].option,
+                               files[i].option, files[i].path);
+        }
+    }
+    if (r->min_peak_pct > 0 && r->peak == NULL)
+        return CM_FAIL(CM_EINVAL, "--min-peak '%g' needs --peak", r->min_peak_pct);
     return CM_OK;
 }
 
@@ -83,6 +100,25 @@ static enum cm_status check_chunk(const struct cm_opts_engine *e)
     return CM_FAIL(CM_EINVAL, "--chunk '%s' is larger than a slot of --buffsize '%s': %s",
                    cm_format_size(e->chunk, chunk), cm_format_size(e->buffer, buffer),
                    cm_format_size(slot, most));
+}
+
+/* Is the choice of a wire taken back by another option? */
+static enum cm_status check_wire(const struct cm_opts *o)
+{
+    static const char *const names[] = {
+        [CM_NET_USE_AUTO] = "auto", [CM_NET_USE_TCP] = "tcp", [CM_NET_USE_IB] = "ib"};
+    const char *wire = o->launch.wire != NULL ? o->launch.wire : "auto";
+    const struct cm_net_wire *net = cm_net_wire_find(wire);
+
+    if (net != NULL && o->net.use != CM_NET_USE_AUTO && strcmp(names[o->net.use], wire) != 0)
+        return CM_FAIL(CM_EINVAL, "--wire '%s' and --net '%s' exclude each other", wire,
+                       names[o->net.use]);
+    if (o->net.ib_disable && (o->net.use == CM_NET_USE_IB || strcmp(wire, "ib") == 0))
+        return CM_FAIL(CM_EINVAL, "--%s 'ib' and --ib-disable '1' exclude each other",
+                       o->net.use == CM_NET_USE_IB ? "net" : "wire");
+    if (o->net.shm_disable && strcmp(wire, "shm") == 0)
+        return CM_FAIL(CM_EINVAL, "--wire 'shm' and --shm-disable '1' exclude each other");
+    return CM_OK;
 }
 
 /*
@@ -173,6 +209,10 @@ static enum cm_status check_inject(const struct cm_opts *o)
     if (f.fault == CM_FAULT_CORRUPT && o->run.checks == 0 && o->run.check_every == 0)
         return CM_FAIL(CM_EINVAL, "--inject '%s' would not be noticed: -c/--check 0 checks nothing",
                        o->inject);
+    if (f.fault == CM_FAULT_BW && o->run.graph > 0)
+        return CM_FAIL(CM_EINVAL,
+                       "--inject '%s': operations of a graph (-G) are not timed one by one",
+                       o->inject);
     if (f.phase == CM_AT_SETUP || f.phase == CM_AT_FINALIZE)
         return CM_OK;
     n = iterations(&o->run, f.phase);
@@ -195,7 +235,11 @@ enum cm_status cm_opts_check(struct cm_parse *p)
     if (st == CM_OK)
         st = check_chunk(&p->o->engine);
     if (st == CM_OK)
+        st = check_wire(p->o);
+    if (st == CM_OK)
         st = check_inject(p->o);
+    if (st == CM_OK)
+        st = cm_opts_check_find(p);
     if (st == CM_OK)
         st = check_backend(p->o);
     return st == CM_OK ? check_graph(p->o) : st;

@@ -28,6 +28,8 @@ static void print_row(FILE *f, const struct cm_option *row)
     if (row->arg != NULL)
         snprintf(left + n, sizeof(left) - (size_t)n, " %s", row->arg);
     fprintf(f, "%-*s%s", HELP_COLUMN, left, row->help);
+    if (row->also != NULL)
+        fprintf(f, " (also --%s)", row->also);
     if (row->refused != NULL)
         fprintf(f, ": %s", row->refused);
     fprintf(f, row->preset != NULL ? " [%s]\n" : "\n", row->preset);
@@ -84,6 +86,8 @@ static void markdown_row(FILE *f, const struct cm_option *row)
         put_cell(f, cm_option_want(row, want, sizeof(want)));
     fputs(" | ", f);
     put_cell(f, row->help);
+    if (row->also != NULL)
+        fprintf(f, " (also `--%s`)", row->also);
     if (row->refused != NULL)
         fprintf(f, ": %s", row->refused);
     fputs(" |\n", f);
@@ -124,4 +128,6 @@ void cm_help_list(FILE *f, const struct cm_bench *bench, const char *program)
     fputs("wires\n", f);
     for (int i = 0; cm_wires[i] != NULL; i++)
         fprintf(f, "  %-16s %s\n", cm_wires[i]->name, cm_wires[i]->what);
+    for (int i = 0; cm_net_wires[i].name != NULL; i++)
+        fprintf(f, "  %-16s %s\n", cm_net_wires[i].name, cm_net_wires[i].what);
 }

@@ -47,6 +47,8 @@ static void want_name(const struct cm_option *row, char *buf, size_t size)
         add_name(&l, cm_algos[i].name);
     for (int i = 0; row->kind == CM_OPTION_WIRE && cm_wires[i] != NULL; i++)
         add_name(&l, cm_wires[i]->name);
+    for (int i = 0; row->kind == CM_OPTION_WIRE && cm_net_wires[i].name != NULL; i++)
+        add_name(&l, cm_net_wires[i].name);
     if (row->kind == CM_OPTION_DTYPE || row->kind == CM_OPTION_OP)
         add_name(&l, "all");
 }
@@ -97,6 +99,8 @@ const char *cm_option_want(const struct cm_option *row, char *buf, size_t size)
         snprintf(buf, size, "and, or, mod, div or mask, a colon and a number; mod and div: not 0");
         break;
     case CM_OPTION_TEXT:
+        snprintf(buf, size, "%s", row->want != NULL ? row->want : "a text that is not empty");
+        break;
     case CM_OPTION_INJECT:
     case CM_OPTION_PRINT:
         snprintf(buf, size, "a text that is not empty");

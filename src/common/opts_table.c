@@ -10,12 +10,19 @@
 
 #include <limits.h>
 
+#include "common/peaks.h"
+
 #define AT(field) .at = offsetof(struct cm_opts, field)
 
 static const char *const backends[] = {"auto", "host", "cuda", NULL};
 static const char *const modes[] = {"auto", "copy", "direct", NULL};
 static const char *const protos[] = {"auto", "simple", "ll", NULL};
 static const char *const placements[] = {"both", "out", "in", NULL};
+static const char *const uses[] = {"auto", "tcp", "ib", NULL};
+static const char *const versions[] = {"auto", "4", "6", NULL};
+static const char *const movers[] = {"auto", "thread", "inline", NULL};
+static const char *const distances[] = {"loc", "nvl", "pix", "pxb", "phb", "sys", NULL};
+static const char *const shows[] = {"auto", "always", "never", NULL};
 static const char *const levels[] = {"none", "version", "warn", "abort", "info", "trace", NULL};
 
 const char *const cm_option_groups[CM_NGROUPS] = {
@@ -24,7 +31,10 @@ const char *const cm_option_groups[CM_NGROUPS] = {
     [CM_GROUP_MEASURE] = "Measurement",
     [CM_GROUP_CHECK] = "Checking",
     [CM_GROUP_ENGINE] = "Engine",
+    [CM_GROUP_NET] = "Between nodes",
     [CM_GROUP_REPORT] = "Reports",
+    [CM_GROUP_VERDICT] = "Verdict",
+    [CM_GROUP_FIND] = "Which node is bad?",
     [CM_GROUP_ALLTOALLV] = "Traffic of alltoallv",
     [CM_GROUP_REFUSED] = "Refused unless left at the default",
     [CM_GROUP_OTHER] = "Other",
@@ -47,7 +57,8 @@ const struct cm_option cm_options[] = {
      .help = "where the buffers live; auto: cuda if every process has a GPU, else host"},
     {.name = "wire", .group = CM_GROUP_RANKS, .kind = CM_OPTION_WIRE,
      AT(launch.wire), .arg = "NAME", .preset = "auto",
-     .help = "how ranks share memory"},
+     .help = "force how ranks reach each other: through memory (loop, shm), or processes of one "
+             "machine as if they were nodes (tcp, ib)"},
     {.name = "node-map", .group = CM_GROUP_RANKS, .kind = CM_OPTION_NODE_MAP,
      AT(launch.node_map), .arg = "LIST",
      .help = "node of every rank, as 0,0,1,1; default: found out"},
@@ -141,7 +152,8 @@ const struct cm_option cm_options[] = {
      .help = "seed of the test data"},
     {.name = "inject", .group = CM_GROUP_CHECK, .kind = CM_OPTION_INJECT,
      AT(inject), .arg = "SPEC",
-     .help = "make a fault: corrupt|stall|delay|crash[:rank=R,iter=I,phase=P,us=U]"},
+     .help = "make a fault: corrupt|stall|delay|crash|bw[:rank=R,node=N,link=N-M,iter=I,phase=P,"
+             "us=U,factor=F]"},
 
     {.name = "algo", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_ALGO,
      AT(engine.algo), .arg = "NAME", .preset = "auto",
@@ -164,6 +176,72 @@ const struct cm_option cm_options[] = {
     {.name = "p2p-disable", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_BOOL,
      AT(engine.p2p_disable), .arg = "0|1", .preset = "0",
      .help = "CUDA: go through host memory even where GPUs can address each other"},
+    {.name = "p2p-level", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_WORD,
+     AT(engine.p2p_level), .arg = "LEVEL", .choices = distances,
+     .help = "CUDA: the farthest GPUs that may address each other; loc: none, sys: all that can"},
+
+    {.name = "net", .group = CM_GROUP_NET, .kind = CM_OPTION_CHOICE,
+     AT(net.use), .arg = "NAME", .preset = "auto", .choices = uses,
+     .help = "wire between nodes; auto: ib if all have it, else tcp"},
+    {.name = "ifname", .group = CM_GROUP_NET, .kind = CM_OPTION_TEXT,
+     AT(net.ifname), .arg = "LIST", .valid = cm_valid_ifname,
+     .want = "beginnings of interface names separated by commas; = before the list: whole names, "
+             "^ before all: any but these",
+     .help = "interfaces, best first: eth0,ib or =eth0 or ^docker,veth; default: the fastest"},
+    {.name = "ip", .group = CM_GROUP_NET, .kind = CM_OPTION_CHOICE,
+     AT(net.ip), .arg = "VERSION", .preset = "auto", .choices = versions,
+     .help = "version of the addresses; auto: 4 if the interface has both"},
+    {.name = "port-range", .group = CM_GROUP_NET, .kind = CM_OPTION_TEXT,
+     AT(net.ports), .arg = "FIRST-LAST", .valid = cm_valid_ports,
+     .want = "two ports and a dash, or one port, 1 to 65535",
+     .help = "listen on these TCP ports only; default: any that is free"},
+    {.name = "rendezvous", .group = CM_GROUP_NET, .kind = CM_OPTION_TEXT,
+     AT(net.rendezvous), .arg = "HOW", .valid = cm_valid_rendezvous,
+     .want = "mpi, env or file:PATH",
+     .help = "how processes find each other: mpi, env (torchrun, srun) or file:PATH; default: "
+             "found out"},
+    {.name = "progress", .group = CM_GROUP_NET, .kind = CM_OPTION_CHOICE,
+     AT(net.progress), .arg = "NAME", .preset = "auto", .choices = movers,
+     .help = "who moves data: a thread per process, or inline the rank that waits"},
+    {.name = "sockets", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.sockets), .arg = "N", .preset = "auto", .lo = 0, .hi = 16,
+     .help = "tcp: sockets between two processes; 0: auto"},
+    {.name = "ib-hca", .group = CM_GROUP_NET, .kind = CM_OPTION_TEXT,
+     AT(net.ib_hca), .arg = "LIST", .valid = cm_valid_hca,
+     .want = "beginnings of device names, each with :PORT or without, separated by commas; = and ^ "
+             "as in --ifname",
+     .help = "ib: devices and ports, as mlx5_0:1,mlx5_1 or =mlx5_0; default: all that are up"},
+    {.name = "ib-gid", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_gid), .arg = "N", .preset = "-1", .lo = -1, .hi = 255,
+     .help = "ib: index of the GID; -1: RoCE v2 over IPv4 if there is one"},
+    {.name = "ib-qps", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_qps), .arg = "N", .preset = "1", .lo = 1, .hi = 16,
+     .help = "ib: queue pairs between two processes"},
+    {.name = "ib-mtu", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_mtu), .arg = "BYTES", .preset = "auto", .lo = 0, .hi = 4096,
+     .help = "ib: packets of 256, 512, ... 4096 bytes; 0: auto, the smaller of both ends'"},
+    {.name = "ib-adaptive", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_adaptive), .arg = "0|1", .preset = "-1", .lo = -1, .hi = 1,
+     .help = "ib: packets may take several ways; -1: on InfiniBand, not on RoCE"},
+    {.name = "ib-timeout", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_timeout), .arg = "N", .preset = "18", .lo = 1, .hi = 22,
+     .help = "ib: send a packet again after 4.096 us x 2^N without an answer (18: 1.1 s)"},
+    {.name = "ib-retries", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_retries), .arg = "N", .preset = "7", .lo = 0, .hi = 7,
+     .help = "ib: so often, then the connection is broken"},
+    {.name = "ib-tc", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_tc), .arg = "N", .preset = "0", .lo = 0, .hi = 255,
+     .help = "ib: traffic class (RoCE: DSCP x 4 + ECN)"},
+    {.name = "ib-sl", .group = CM_GROUP_NET, .kind = CM_OPTION_INT,
+     AT(net.ib_sl), .arg = "N", .preset = "0", .lo = 0, .hi = 15,
+     .help = "ib: service level (RoCE: priority)"},
+    {.name = "ib-disable", .group = CM_GROUP_NET, .kind = CM_OPTION_BOOL,
+     AT(net.ib_disable), .arg = "0|1", .preset = "0",
+     .help = "never use ib"},
+    {.name = "shm-disable", .group = CM_GROUP_NET, .kind = CM_OPTION_BOOL,
+     AT(net.shm_disable), .arg = "0|1", .preset = "0",
+     .help = "processes of one machine use the wire between nodes too, but for those on one node "
+             "of --node-map"},
 
     {.name = "output_file", .letter = 'J', .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
      AT(report.json), .arg = "PATH",
@@ -171,27 +249,75 @@ const struct cm_option cm_options[] = {
     {.name = "csv", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
      AT(report.csv), .arg = "PATH",
      .help = "write CSV row by row, replacing PATH; -: to stdout, instead of the table"},
+    {.name = "junit", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
+     AT(report.junit), .arg = "PATH",
+     .help = "write JUnit XML, a test case per row and placement, replacing PATH at the end; -: to "
+             "stdout, instead of the table"},
+    {.name = "prometheus", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
+     AT(report.prometheus), .arg = "PATH",
+     .help = "write Prometheus text for a textfile collector, replacing PATH at the end; -: to "
+             "stdout, instead of the table"},
+    {.name = "github", .group = CM_GROUP_REPORT, .kind = CM_OPTION_FLAG,
+     AT(report.github),
+     .help = "annotate bad rows for GitHub Actions on stderr, and append to $GITHUB_STEP_SUMMARY"},
+    {.name = "eta", .group = CM_GROUP_REPORT, .kind = CM_OPTION_CHOICE,
+     AT(report.eta), .arg = "WHEN", .preset = "auto", .choices = shows,
+     .help = "show on stderr which row is measured and how long the rest may take; auto: on a "
+             "terminal, once it takes seconds"},
     {.name = "report_timestamps", .letter = 'S', .group = CM_GROUP_REPORT,
      .kind = CM_OPTION_BOOL, AT(report.timestamps), .arg = "0|1", .preset = "0",
      .help = "append the time of day (UTC) to each row"},
     {.name = "memory", .letter = 'M', .group = CM_GROUP_REPORT, .kind = CM_OPTION_BOOL,
      AT(report.memory), .arg = "0|1", .preset = "0",
      .help = "report memory use at the end"},
-    {.name = "min-bw", .group = CM_GROUP_REPORT, .kind = CM_OPTION_REAL,
-     AT(report.min_bw_gbs), .arg = "GB/S", .preset = "0", .lo = 0, .hi = 1e9,
-     .help = "fail (exit 5) if the average bus bandwidth is below 0.9 of it; 0: no threshold"},
     {.name = "debug", .group = CM_GROUP_REPORT, .kind = CM_OPTION_WORD,
      AT(report.debug), .arg = "LEVEL", .choices = levels,
-     .help = "messages about choices made"},
-    {.name = "debug-file", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
-     AT(report.debug_file), .arg = "PATH",
-     .help = "where they go; default: stderr"},
+     .help = "messages about choices made; default: none, with --log: info"},
+    {.name = "log", .also = "debug-file", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
+     AT(report.log), .arg = "PATH",
+     .help = "where they go, with %h host, %p process id, %r first rank of a process; default: "
+             "stderr"},
     {.name = "plan", .group = CM_GROUP_REPORT, .kind = CM_OPTION_FLAG,
      AT(report.plan),
      .help = "print and prove the plan, run nothing"},
     {.name = "topo", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
      AT(report.topo), .arg = "WHAT",
      .help = "print how devices are connected: matrix, dump (as a file) or the matrix of a FILE"},
+
+    {.name = "min-bw", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_REAL,
+     AT(report.min_bw_gbs), .arg = "GB/S", .preset = "0", .lo = 0, .hi = 1e9,
+     .help = "fail (exit 5) if the average bus bandwidth is below 0.9 of it; 0: no threshold"},
+    {.name = "min-busbw", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_REAL,
+     AT(report.min_busbw_gbs), .arg = "GB/S", .preset = "0", .lo = 0, .hi = 1e9,
+     .help = "fail (exit 5) if the bus bandwidth of a row is below it; 0: no threshold"},
+    {.name = "max-time-us", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_REAL,
+     AT(report.max_time_us), .arg = "US", .preset = "0", .lo = 0, .hi = 1e12,
+     .help = "fail (exit 5) if the time of a row is above it; 0: no threshold"},
+    {.name = "thresholds", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_TEXT,
+     AT(report.thresholds), .arg = "FILE",
+     .help = "fail (exit 5) if a row breaks the first rule of FILE that fits it, or none fits"},
+    {.name = "peak", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_TEXT,
+     AT(report.peak), .arg = "WHAT", .valid = cm_peak_valid, .want = cm_peak_want,
+     .help = "append columns %peak: bus bandwidth as a part of GB/s, or of what is known of a "
+             "machine; auto: by the name of the GPU"},
+    {.name = "min-peak", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_REAL,
+     AT(report.min_peak_pct), .arg = "PCT", .preset = "0", .lo = 0, .hi = 1e6,
+     .help = "fail (exit 5) if %peak of a row is below it; 0: no threshold"},
+
+    {.name = "find-bad", .group = CM_GROUP_FIND, .kind = CM_OPTION_FLAG, AT(find.on),
+     .help = "instead of rows: each node (of one node: each rank) by itself, then pairs of them; "
+             "name what is slow (exit 5), hangs (4) or has wrong data (1)"},
+    {.name = "pairs", .group = CM_GROUP_FIND, .kind = CM_OPTION_TEXT,
+     AT(find.pairs), .arg = "WHICH", .valid = cm_valid_pairs,
+     .want = "all, sample=K with K from 1 to 1024, or anchor=NAME",
+     .help = "all, sample=K: K rounds of disjoint pairs by --seed, or anchor=NAME: one node with "
+             "all others; default: all of up to 16 nodes, else sample=6"},
+    {.name = "find-bad-limit", .group = CM_GROUP_FIND, .kind = CM_OPTION_REAL,
+     AT(find.slow_pct), .arg = "PCT", .preset = "15", .lo = 1, .hi = 99,
+     .help = "slower than the others by more is bad, if it is also more than 5 deviations of them"},
+    {.name = "find-bad-out", .group = CM_GROUP_FIND, .kind = CM_OPTION_TEXT,
+     AT(find.out), .arg = "DIR",
+     .help = "write lists of nodes to DIR: passed, failed, unknown, and reasons to drain them"},
 
     {.name = "alltoallv-spread", .group = CM_GROUP_ALLTOALLV, .kind = CM_OPTION_REAL,
      AT(alltoallv.spread), .arg = "X", .preset = "1", .lo = 0, .hi = 1,

@@ -37,7 +37,10 @@ enum cm_option_group {
     CM_GROUP_MEASURE,
     CM_GROUP_CHECK,
     CM_GROUP_ENGINE,
+    CM_GROUP_NET,
     CM_GROUP_REPORT,
+    CM_GROUP_VERDICT,
+    CM_GROUP_FIND,
     CM_GROUP_ALLTOALLV,
     CM_GROUP_REFUSED,
     CM_GROUP_OTHER,
@@ -47,6 +50,7 @@ enum cm_option_group {
 
 struct cm_option {
     const char *name; /* long name */
+    const char *also; /* an older long name, as good as the other, or NULL */
     char letter;      /* or 0 */
     enum cm_option_group group;
     enum cm_option_kind kind;
@@ -58,10 +62,13 @@ struct cm_option {
     const char *const *choices; /* NULL-terminated */
     const char *help;
     const char *refused; /* REFUSED: why */
+    /* TEXT: is it one? and in words, what is; NULL: any that is not empty */
+    bool (*valid)(const char *text);
+    const char *want;
     void (*print)(FILE *f, const struct cm_bench *bench, const char *program);
 };
 
-enum { CM_MAX_OPTIONS = 80, CM_WANT_BYTES = 256 };
+enum { CM_MAX_OPTIONS = 112, CM_WANT_BYTES = 256 };
 
 /* Rows in the order of --help; the last has no name. */
 extern const struct cm_option cm_options[];
@@ -83,6 +90,16 @@ const struct cm_option *cm_option_named(const char *name);
  */
 CM_MUST_CHECK enum cm_status cm_option_set(const struct cm_option *row, const char *where,
                                            const char *text, struct cm_opts *o);
+
+/* Texts of options between nodes (opts_net.c): see the `want` of their rows. */
+bool cm_valid_ifname(const char *text);
+bool cm_valid_hca(const char *text);
+bool cm_valid_ports(const char *text);
+bool cm_valid_rendezvous(const char *text);
+
+/* --pairs, and what goes with --find-bad and what does not (opts_find.c). CM_EINVAL, CM_EUNSUP. */
+bool cm_valid_pairs(const char *text);
+CM_MUST_CHECK enum cm_status cm_opts_check_find(const struct cm_parse *p);
 
 /* Describe valid values: "an integer, 1 to 8". `size` >= CM_WANT_BYTES; returns buf. */
 const char *cm_option_want(const struct cm_option *row, char *buf, size_t size);

@@ -90,12 +90,15 @@ static bool set_name(const struct cm_option *row, const char *text, const char *
 {
     const struct cm_algo *algo = cm_algo_find(text);
     const struct cm_wire *wire = cm_wire_find(text);
+    const struct cm_net_wire *net = cm_net_wire_find(text);
     const char *name = NULL;
 
     if (row->kind == CM_OPTION_ALGO)
         name = algo != NULL ? algo->name : NULL;
-    else
-        name = wire != NULL ? wire->name : NULL;
+    else if (wire != NULL)
+        name = wire->name;
+    else if (net != NULL)
+        name = net->name;
     if (name == NULL && !is_auto(row, text))
         return false;
     *field = name;
@@ -150,6 +153,7 @@ static bool set_field(const struct cm_option *row, const char *text, struct cm_o
     case CM_OPTION_FLAG:
         return set_bool(text, field);
     case CM_OPTION_TEXT:
+        return set_text(text, text[0] != '\0' && (row->valid == NULL || row->valid(text)), field);
     case CM_OPTION_INJECT:
         return set_text(text, text[0] != '\0', field);
     case CM_OPTION_NODE_MAP:

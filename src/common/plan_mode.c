@@ -63,16 +63,19 @@ static enum cm_status prove(const struct subject *s, struct cm_proof *out)
 {
     static const int depths[] = {1, 2, 8};
     int placements = cm_colls[s->coll].in_place ? 2 : 1;
-    int ndepths = s->mode == CM_MODE_COPY ? (int)CM_LEN(depths) : 1;
+    bool ports = s->plans[0]->ports;
+    int ndepths = ports ? (int)CM_LEN(depths) : 1;
     enum cm_status st = CM_OK;
 
     memset(out, 0, sizeof(*out));
     out->ok = true;
     for (int i = 0; st == CM_OK && out->ok && i < placements * ndepths; i++) {
-        struct cm_verify_args a = {
-            .in_place = i >= ndepths, .depth = depths[i % ndepths], .calls = CALLS};
+        struct cm_verify_args a = {.in_place = i >= ndepths,
+                                   .depth = depths[i % ndepths],
+                                   .calls = CALLS,
+                                   .node = ports ? s->node : NULL}; /* else all share memory */
 
-        if (s->mode == CM_MODE_DIRECT || a.depth >= s->plans[0]->min_depth)
+        if (a.depth >= s->plans[0]->min_depth)
             st = cm_verify(s->plans, s->n, &a, out);
     }
     return st;

@@ -39,7 +39,14 @@ static void fill_diag(struct cm_diag *d, const struct cm_rank_info *info)
 {
     memcpy(d->host, info->host, sizeof(d->host));
     atomic_store_explicit(&d->pid, (uint32_t)info->pid, memory_order_relaxed);
+    atomic_store_explicit(&d->proc, info->proc, memory_order_relaxed);
     atomic_store_explicit(&d->waits_for, -1, memory_order_relaxed);
+}
+
+/* It speaks for the ranks that share memory with it. */
+static int first_of_domain(const struct cm_world *w)
+{
+    return w->domains.ranks[w->domains.first[w->domains.mine]];
 }
 
 static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
@@ -58,7 +65,6 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .group_world = w->members + group[0],
         .node_of = w->node_of,
         .opts = j->opts,
-        .inject = &j->inject,
         .infos = w->infos,
         .segment = j->segment,
         .layout = &j->layout,
@@ -67,6 +73,8 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .trace = &j->trace,
         .signal = cm_watchdog_signal(j->watchdog),
         .wire = j->wire->name,
+        .network = cm_fabric_network(j->fabric),
+        .bootstrap = &j->bootstrap,
         .library = j->has_library ? j->library : NULL,
         .oversubscribed = w->oversubscribed,
         .arena_bytes = j->arena_bytes,
@@ -88,6 +96,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .diag_of = cm_waiter_diag,
         .base = r->base,
         .layout = r->layout,
+        .remote = cm_fabric_remote(j->fabric),
     };
     r->team = (struct cm_team){
         .rank = rank,
@@ -95,6 +104,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .waiter = &r->waiter,
         .base = r->base,
         .layout = r->layout,
+        .control = rank == first_of_domain(w) ? cm_fabric_control(j->fabric) : NULL,
     };
     fill_diag(r->waiter.diag, info);
     enter_phase(r, CM_AT_SETUP);
@@ -106,7 +116,7 @@ static enum cm_status rank_begin(const struct cm_job *j, struct cm_rank *r)
     enum cm_status st = r->backend != NULL ? r->backend->enter(&r->gpu) : CM_OK;
 
     if (st == CM_OK)
-        st = cm_inject_before(&j->inject, &r->waiter, r->rank, CM_AT_SETUP, 0);
+        st = cm_inject_before(r->inject, &r->waiter, r->rank, CM_AT_SETUP, 0);
     if (st == CM_OK)
         st =
             cm_segment_reserve(j->segment, cm_arena_at(&j->layout, r->rank), j->layout.arena_bytes);
@@ -139,7 +149,7 @@ static enum cm_status rank_end(const struct cm_job *j, struct cm_rank *r, enum c
 
     enter_phase(r, CM_AT_FINALIZE);
     r->waiter.timeout_ns = j->teardown_ns;
-    out = cm_inject_before(&j->inject, &r->waiter, r->rank, CM_AT_FINALIZE, 0);
+    out = cm_inject_before(r->inject, &r->waiter, r->rank, CM_AT_FINALIZE, 0);
     if (out == CM_OK) {
         all = calloc((size_t)r->n, sizeof(*all));
         out = all != NULL ? CM_OK : CM_FAIL(CM_ENOMEM, "no memory for %d ranks", r->n);
@@ -174,6 +184,21 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
+static void fill_ranks(struct cm_job *j)
+{
+    for (int i = 0; i < j->local; i++) {
+        struct cm_member *m = &j->members[i];
+        struct cm_rank *r = &m->r;
+
+        m->job = j;
+        fill_rank(j, r, j->world.first_of[j->boot.proc] + i);
+        m->inject = cm_inject_at(
+            &j->inject, &(struct cm_inject_place){r->rank, r->group_world, r->group_n, r->node_of});
+        r->inject = &m->inject;
+        r->job_inject = &j->inject;
+    }
+}
+
 static void start_ranks(struct cm_job *j)
 {
     int first = j->world.first_of[j->boot.proc];
@@ -181,10 +206,6 @@ static void start_ranks(struct cm_job *j)
 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    for (int i = 0; i < j->local; i++) {
-        j->members[i].job = j;
-        fill_rank(j, &j->members[i].r, first + i);
-    }
     while (j->started < j->local && pthread_create(&j->members[j->started].thread, &attr, rank_main,
                                                    &j->members[j->started]) == 0)
         j->started++;
@@ -199,7 +220,11 @@ enum cm_status cm_ranks_run(struct cm_job *j)
 {
     enum cm_status st;
 
-    cm_watchdog_ranks(j->watchdog, j->segment, &j->world, j->world.first_of[j->boot.proc]);
+    fill_ranks(j);
+    cm_watchdog_ranks(j->watchdog, &(struct cm_watched){.segment = j->segment,
+                                                        .world = &j->world,
+                                                        .waiter = j->members[0].r.waiter,
+                                                        .control = cm_fabric_control(j->fabric)});
     start_ranks(j);
     for (int i = 0; i < j->started; i++)
         pthread_join(j->members[i].thread, NULL);
@@ -207,20 +232,31 @@ enum cm_status cm_ranks_run(struct cm_job *j)
     return st != CM_OK ? st : j->members[0].status;
 }
 
+static bool has_left(const struct cm_job *j, int rank)
+{
+    const struct cm_waiter *w = &j->members[0].r.waiter;
+
+    return cm_local_of(&j->layout, rank) < 0 ||
+           atomic_load_explicit(&w->diag_of(w, rank)->phase, memory_order_relaxed) == CM_AT_DONE;
+}
+
+enum cm_status cm_ranks_status(const struct cm_job *j)
+{
+    return cm_abort_status(abort_of(j));
+}
+
 bool cm_ranks_left(const struct cm_job *j)
 {
     static const struct timespec pause = {.tv_sec = 0, .tv_nsec = CM_NS_PER_MS};
-    const struct cm_waiter *w = &j->members[0].r.waiter;
-    int rank = 0;
+    int rank = 0, n = j->world.n;
 
-    if (cm_abort_status(w->abort) == CM_OK)
+    if (cm_abort_status(abort_of(j)) == CM_OK)
         return true;
-    for (int ms = 0; ms < LEAVE_MS && rank < w->nranks; ms++) {
-        while (rank < w->nranks && atomic_load_explicit(&w->diag_of(w, rank)->phase,
-                                                        memory_order_relaxed) == CM_AT_DONE)
+    for (int ms = 0; ms < LEAVE_MS && rank < n; ms++) {
+        while (rank < n && has_left(j, rank))
             rank++;
-        if (rank < w->nranks)
+        if (rank < n)
             nanosleep(&pause, NULL);
     }
-    return rank == w->nranks;
+    return rank == n;
 }

@@ -14,10 +14,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "common/find.h"
 #include "common/report_int.h"
+#include "engine/algo.h"
 
 /* Files first: if one cannot be opened, stdout stays empty. */
-static const struct cm_sink_kind *const kinds[] = {&cm_sink_json, &cm_sink_csv, &cm_sink_table};
+static const struct cm_sink_kind *const kinds[] = {
+    &cm_sink_json,  &cm_sink_junit,      &cm_sink_prometheus, &cm_sink_github, &cm_sink_csv,
+    &cm_sink_table, &cm_sink_find_lists, &cm_sink_find_csv,   &cm_sink_find};
+
+_Static_assert(CM_LEN(kinds) <= CM_MAX_SINKS, "struct cm_report has too little room");
 
 static int64_t unix_ms(void)
 {
@@ -79,14 +85,6 @@ static void note_failure(struct cm_report *rep, enum cm_status st)
         rep->status = st;
 }
 
-static void clear_progress(struct cm_report *rep)
-{
-    if (rep->progress_ns == 0)
-        return;
-    rep->progress_ns = 0;
-    note_failure(rep, cm_write_all(STDERR_FILENO, "\r\033[K", 4, "stderr"));
-}
-
 /* A report that has ended drops the row: false. */
 static bool take_row(struct cm_report *rep, const struct cm_row *row)
 {
@@ -95,13 +93,14 @@ static bool take_row(struct cm_report *rep, const struct cm_row *row)
     pthread_mutex_lock(&rep->lock);
     taken = !rep->ended;
     if (taken) {
-        clear_progress(rep);
+        note_failure(rep, cm_report_clear_progress(rep));
         cm_report_tally(rep, row);
+        note_failure(rep, cm_report_weigh(rep, row));
         if (rep->keeps_rows)
             note_failure(rep, keep(rep, row));
     }
     for (int i = 0; i < rep->nsinks; i++) { /* none after the end */
-        if (!rep->sinks[i].kind->patient)
+        if (!rep->sinks[i].kind->patient && !rep->sinks[i].kind->late)
             note_failure(rep, rep->sinks[i].kind->row(rep, rep->sinks[i].state, row));
     }
     pthread_mutex_unlock(&rep->lock);
@@ -128,22 +127,6 @@ void cm_report_row(struct cm_report *rep, const struct cm_row *row)
     }
 }
 
-void cm_report_progress(struct cm_report *rep, const char *what, double fraction)
-{
-    char line[96];
-    int n;
-
-    if (!isatty(STDERR_FILENO))
-        return;
-    pthread_mutex_lock(&rep->lock);
-    if (!rep->ended && cm_now_ns() - rep->progress_ns >= CM_NS_PER_S / 4) {
-        rep->progress_ns = cm_now_ns();
-        n = snprintf(line, sizeof(line), "\r# %.60s %3.0f %%\033[K", what, 100 * fraction);
-        note_failure(rep, cm_write_all(STDERR_FILENO, line, (size_t)n, "stderr"));
-    }
-    pthread_mutex_unlock(&rep->lock);
-}
-
 /* ---- begin and end ---- */
 
 static void release(struct cm_report *rep)
@@ -154,6 +137,8 @@ static void release(struct cm_report *rep)
     }
     free(rep->rows);
     free(rep->groups);
+    cm_verdicts_free(&rep->verdicts);
+    cm_judge_close(rep->judge);
     pthread_mutex_destroy(&rep->lock);
     free(rep);
 }
@@ -185,6 +170,39 @@ static enum cm_status open_sinks(struct cm_report *rep)
     return st;
 }
 
+/* Further groups are shown at the end, and some sinks write then. */
+static bool keeps_rows(const struct cm_report *rep)
+{
+    bool keeps = rep->rank->ngroups > 1;
+
+    for (size_t i = 0; i < CM_LEN(kinds); i++)
+        keeps = keeps || (kinds[i]->late && kinds[i]->wanted(rep->opts));
+    return keeps;
+}
+
+static enum cm_status count_groups(struct cm_report *rep)
+{
+    int32_t *nodes = malloc((size_t)rep->rank->n * sizeof(*nodes));
+
+    if (nodes == NULL)
+        return CM_FAIL(CM_ENOMEM, "nodes of %d ranks", rep->rank->n);
+    for (int g = 0; g < rep->rank->ngroups; g++) {
+        int n = 0;
+
+        for (int r = 0; r < rep->rank->n; r++) {
+            if (rep->rank->infos[r].group == g)
+                nodes[n++] = rep->rank->infos[r].node;
+        }
+        rep->groups[g].ranks = n;
+        rep->groups[g].nodes = cm_count_nodes(nodes, n);
+    }
+    for (int r = 0; r < rep->rank->n; r++)
+        nodes[r] = rep->rank->infos[r].node;
+    rep->nodes = cm_count_nodes(nodes, rep->rank->n);
+    free(nodes);
+    return CM_OK;
+}
+
 enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r, int argc,
                               char **argv, struct cm_report **out)
 {
@@ -205,15 +223,37 @@ enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r,
     rep->groups = groups;
     rep->start_unix_ms = unix_ms();
     rep->keeps_samples = r->opts->report.json != NULL && r->opts->run.per_iter;
-    rep->keeps_rows = r->opts->report.json != NULL || r->ngroups > 1;
+    rep->keeps_rows = keeps_rows(rep);
     pthread_mutex_init(&rep->lock, NULL);
-    st = open_sinks(rep);
+    st = count_groups(rep);
+    if (st == CM_OK)
+        st = cm_judge_open(r, &rep->judge);
+    if (st == CM_OK)
+        st = open_sinks(rep);
     if (st != CM_OK) {
         release(rep);
         return st;
     }
     *out = rep;
     return CM_OK;
+}
+
+void cm_report_find(struct cm_report *rep, const struct cm_find *find)
+{
+    pthread_mutex_lock(&rep->lock);
+    rep->find = find;
+    pthread_mutex_unlock(&rep->lock);
+}
+
+enum cm_status cm_report_change(struct cm_report *rep, enum cm_status (*change)(void *arg),
+                                void *arg)
+{
+    enum cm_status st;
+
+    pthread_mutex_lock(&rep->lock);
+    st = change(arg);
+    pthread_mutex_unlock(&rep->lock);
+    return st;
 }
 
 bool cm_report_failed(struct cm_report *rep)
@@ -234,6 +274,8 @@ static enum cm_exit exit_of(const struct cm_report *rep, const struct cm_summary
         return CM_EXIT_WRONG;
     if (s->truncated)
         return CM_EXIT_TRUNCATED;
+    if (rep->find != NULL)
+        return cm_find_exit(rep->find);
     return cm_report_is_below(rep) ? CM_EXIT_BELOW : CM_EXIT_OK;
 }
 
@@ -262,7 +304,7 @@ static void end(struct cm_report *rep, const struct cm_summary *s)
     e.exit = exit_of(rep, &e.summary);
     if (s->truncated && s->why_truncated == NULL)
         e.summary.why_truncated = why_ended(e.summary.status);
-    clear_progress(rep);
+    note_failure(rep, cm_report_clear_progress(rep));
     close_sinks(rep, &e);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Reports: the rows of a run go to every open sink (table on stdout, JSON,
- * CSV). Only world rank 0 holds a report. One row is one write, flushed.
+ * Reports: the rows of a run go to every open sink (table on stdout, JSON, CSV,
+ * JUnit, Prometheus, GitHub). Only world rank 0 holds a report. One row is one write, flushed.
  * All functions may be called from any thread.
  */
 #ifndef CM_COMMON_REPORT_H
@@ -18,6 +18,7 @@
 /* One placement of one row. */
 struct cm_result {
     bool measured;   /* false: not run; `why` says why */
+    bool absent;     /* not measured, as nobody asked or the collective has no such form */
     const char *why; /* static text, NULL if measured */
     double time_us;  /* per operation, combined over ranks by -a */
     double cpu_us;   /* CPU time of the first rank's thread, -1: not known */
@@ -60,7 +61,8 @@ struct cm_report;
 /*
  * Open the sinks and write the header: version, parameters, devices, notes.
  * `r`, its tables and argv must outlive the report. CM_ESYS: a path cannot be
- * written (checked before anything is printed). CM_ENOMEM.
+ * written (checked before anything is printed). CM_EINVAL, CM_EUNSUP: thresholds
+ * or peak, see cm_judge_open(). CM_ENOMEM.
  */
 CM_MUST_CHECK enum cm_status cm_report_open(const struct cm_bench *b, const struct cm_rank *r,
                                             int argc, char **argv, struct cm_report **out);
@@ -68,8 +70,21 @@ CM_MUST_CHECK enum cm_status cm_report_open(const struct cm_bench *b, const stru
 /* One row of the first group is printed at once; rows of other groups are kept for the end. */
 void cm_report_row(struct cm_report *rep, const struct cm_row *row);
 
-/* A measurement takes long: show (row, fraction) on stderr if that is a terminal. */
-void cm_report_progress(struct cm_report *rep, const char *what, double fraction);
+struct cm_eta;
+struct cm_sweep;
+
+/*
+ * Show `text` on stderr as --eta wants it, unless that was done a moment ago; what
+ * is expected to be `slow` (a quarter of a second) is worth it in any case.
+ */
+void cm_report_progress(struct cm_report *rep, const char *text, bool slow);
+
+/*
+ * The row s->now is about to be measured, `elapsed_s` seconds after the first:
+ * show that, and what `eta` makes of it; not at the start of a run that will be short.
+ */
+void cm_report_row_begins(struct cm_report *rep, const struct cm_sweep *s, const struct cm_eta *eta,
+                          double elapsed_s);
 
 struct cm_summary {
     enum cm_status status; /* of the whole job */
@@ -80,10 +95,22 @@ struct cm_summary {
 };
 
 /*
- * Is the average bus bandwidth of a group below 0.9 x --min-bw, or is there
- * none although a threshold was given? Then the exit code is CM_EXIT_BELOW,
- * unless something worse happened; one logged line names the group. Ask once,
- * before cm_report_close().
+ * The run looks for bad nodes: sinks tell what `find` knows when they are closed, with
+ * whatever end. It must outlive the report.
+ */
+struct cm_find;
+void cm_report_find(struct cm_report *rep, const struct cm_find *find);
+
+/* Call change(arg), which changes it, while no sink looks. Returns its status. */
+enum cm_status cm_report_change(struct cm_report *rep, enum cm_status (*change)(void *arg),
+                                void *arg);
+
+/*
+ * Does a row fail a threshold, or is there none to judge; or is the average bus
+ * bandwidth of a group below 0.9 x --min-bw, or is there none? Then the exit
+ * code is CM_EXIT_BELOW, unless something worse happened. Lines are logged that
+ * name the group and the first rows. Ask once, behind the last row and before
+ * cm_report_close().
  */
 bool cm_report_below(struct cm_report *rep);
 

@@ -16,6 +16,7 @@ struct line {
     const struct cm_row *row;
     const struct cm_result *half;
     bool in_place;
+    struct cm_judged judged;
 };
 
 struct column {
@@ -62,7 +63,7 @@ static void put_whole(FILE *f, bool valid, int64_t v)
 CELL(p_cycle, put_whole(f, true, l->row->cycle))
 CELL(p_group, put_whole(f, true, l->row->group))
 CELL(p_coll, put_text(f, cm_colls[l->rep->bench->coll].name))
-CELL(p_ranks, put_whole(f, true, cm_report_group_size(l->rep, l->row->group)))
+CELL(p_ranks, put_whole(f, true, l->rep->groups[l->row->group].ranks))
 CELL(p_size, put_whole(f, true, (int64_t)l->row->bytes))
 CELL(p_count, put_whole(f, true, (int64_t)l->row->count))
 CELL(p_type, put_text(f, cm_report_type(l->row)))
@@ -88,6 +89,8 @@ CELL(p_mode, put_text(f, l->row->mode))
 CELL(p_proto, put_text(f, l->row->proto))
 CELL(p_channels, put_whole(f, true, l->row->channels))
 CELL(p_counted, put_whole(f, true, l->row->counted))
+CELL(p_peak, put_real(f, isfinite(l->judged.peak_pct), l->judged.peak_pct))
+CELL(p_verdict, put_text(f, cm_judgement_name(l->judged.verdict)))
 CELL(p_note, put_text(f, l->half->measured ? l->row->note : l->half->why))
 
 static void p_start(FILE *f, const struct line *l)
@@ -129,6 +132,8 @@ static const struct column columns[] = {
     {"counted", p_counted},
     {"start", p_start},
     {"note", p_note},
+    {"peak_pct", p_peak},
+    {"verdict", p_verdict},
 };
 
 static void print_line(FILE *f, const struct line *l)
@@ -146,7 +151,7 @@ static void print_line(FILE *f, const struct line *l)
 
 static bool csv_wanted(const struct cm_opts *o)
 {
-    return o->report.csv != NULL;
+    return o->report.csv != NULL && !o->find.on;
 }
 
 static enum cm_status csv_close(struct cm_report *rep, void *state, const struct cm_end *end)
@@ -167,7 +172,7 @@ static enum cm_status csv_open(struct cm_report *rep, void **state)
 
     if (file == NULL)
         return CM_FAIL(CM_ENOMEM, "--csv '%s'", rep->opts->report.csv);
-    st = cm_outfile_open(rep->opts->report.csv, false, file);
+    st = cm_outfile_open("--csv", rep->opts->report.csv, false, file);
     if (st != CM_OK) {
         free(file);
         return st;
@@ -175,7 +180,7 @@ static enum cm_status csv_open(struct cm_report *rep, void **state)
     cm_page_begin(&page);
     if (page.f != NULL)
         print_line(page.f, NULL);
-    st = cm_page_end(&page, file->fd, file->path);
+    st = cm_page_end(&page, file->fd, file->what);
     if (st != CM_OK) {
         cm_outfile_drop(file);
         free(file);
@@ -191,9 +196,14 @@ static enum cm_status csv_row(struct cm_report *rep, void *state, const struct c
     struct cm_page page;
 
     cm_page_begin(&page);
-    for (int h = 0; page.f != NULL && h < 2; h++)
-        print_line(page.f, &(struct line){rep, row, &row->half[h], h == 1});
-    return cm_page_end(&page, file->fd, file->path);
+    for (int h = 0; page.f != NULL && h < 2; h++) {
+        struct line l = {.rep = rep, .row = row, .half = &row->half[h], .in_place = h == 1};
+
+        cm_report_judge(rep, row, h, &l.judged);
+        print_line(page.f, &l);
+    }
+    return cm_page_end(&page, file->fd, file->what);
 }
 
-const struct cm_sink_kind cm_sink_csv = {"csv", csv_wanted, csv_open, csv_row, csv_close, false};
+const struct cm_sink_kind cm_sink_csv = {
+    .name = "csv", .wanted = csv_wanted, .open = csv_open, .row = csv_row, .close = csv_close};

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "common/report_int.h"
 
 double cm_report_average(const struct cm_report *rep, int group)
@@ -35,7 +36,7 @@ static double least_of(const struct cm_report *rep)
     return 0.9 * rep->opts->report.min_bw_gbs;
 }
 
-/* The group that misses the threshold most, one without an average first; -1 if none does. */
+/* The group that misses --min-bw most, one without an average first; -1 if none does. */
 static int below(const struct cm_report *rep)
 {
     int slowest = cm_report_slowest(rep);
@@ -49,37 +50,43 @@ static int below(const struct cm_report *rep)
     return cm_report_average(rep, slowest) < least_of(rep) ? slowest : -1;
 }
 
-bool cm_report_is_below(const struct cm_report *rep)
+bool cm_report_average_is_below(const struct cm_report *rep)
 {
     return below(rep) >= 0;
 }
 
-bool cm_report_below(struct cm_report *rep)
+void cm_report_tell_average(const struct cm_report *rep)
 {
-    double average = 0;
-    int group;
+    int group = below(rep);
+    double average = group >= 0 ? cm_report_average(rep, group) : 0;
 
-    pthread_mutex_lock(&rep->lock);
-    group = below(rep);
-    if (group >= 0)
-        average = cm_report_average(rep, group);
-    pthread_mutex_unlock(&rep->lock);
     if (group >= 0 && isfinite(average))
         cm_log("--min-bw %g: group %d has an average bus bandwidth of %g GB/s, below %g",
                rep->opts->report.min_bw_gbs, group, average, least_of(rep));
     else if (group >= 0)
         cm_log("--min-bw %g: group %d has no average bus bandwidth", rep->opts->report.min_bw_gbs,
                group);
-    return group >= 0;
 }
 
-int cm_report_group_size(const struct cm_report *rep, int group)
+char *cm_report_row_name(const struct cm_report *rep, const struct cm_row *row,
+                         char buf[CM_ROW_NAME_BYTES])
 {
-    int size = 0;
+    char size[32];
+    int n = snprintf(buf, CM_ROW_NAME_BYTES, "%s %s %s %s", cm_colls[rep->bench->coll].name,
+                     cm_report_type(row), row->redop, cm_format_size(row->bytes, size));
 
-    for (int r = 0; r < rep->rank->n; r++)
-        size += rep->rank->infos[r].group == group;
-    return size;
+    if (row->root >= 0)
+        n += snprintf(buf + n, CM_ROW_NAME_BYTES - (size_t)n, " root %d", row->root);
+    if (rep->opts->sweep.cycles != 1)
+        n += snprintf(buf + n, CM_ROW_NAME_BYTES - (size_t)n, " cycle %d", row->cycle);
+    if (rep->rank->ngroups > 1)
+        snprintf(buf + n, CM_ROW_NAME_BYTES - (size_t)n, " group %d", row->group);
+    return buf;
+}
+
+const char *cm_report_placement(int half)
+{
+    return half == 0 ? "out of place" : "in place";
 }
 
 const char *cm_report_type(const struct cm_row *row)
@@ -142,6 +149,8 @@ void cm_report_tally(struct cm_report *rep, const struct cm_row *row)
     for (int h = 0; h < 2; h++) {
         const struct cm_result *half = &row->half[h];
 
+        if (rep->first_us == 0 && half->measured)
+            rep->first_us = half->first_us;
         rep->checked += half->measured && half->checked;
         wrong += half->measured && half->checked ? half->wrong : 0;
         if (!row->counted || !half->measured)

@@ -8,6 +8,7 @@
 
 #include "common/opts_table.h"
 #include "common/report_int.h"
+#include "common/topo_run.h"
 #include "common/version.h"
 #include "engine/comm.h"
 
@@ -30,14 +31,15 @@ static void mark_cpus(const char *list, bool *cpu)
     }
 }
 
-struct cm_share cm_header_share(const struct cm_report *rep)
+/* Of the machine of rank `of`, whose ranks may be spread over several containers. */
+static struct cm_share share_of(const struct cm_report *rep, int of)
 {
     const struct cm_rank_info *infos = rep->rank->infos;
     bool cpu[MAX_CPUS] = {false};
     struct cm_share s = {0, 0};
 
     for (int r = 0; r < rep->rank->n; r++) {
-        if (strcmp(infos[r].boot_id, infos[0].boot_id) != 0)
+        if (strcmp(infos[r].boot_id, infos[of].boot_id) != 0)
             continue;
         s.ranks++;
         mark_cpus(infos[r].cpus, cpu);
@@ -45,6 +47,47 @@ struct cm_share cm_header_share(const struct cm_report *rep)
     for (int c = 0; c < MAX_CPUS; c++)
         s.cpus += cpu[c];
     return s;
+}
+
+struct cm_share cm_header_share(const struct cm_report *rep)
+{
+    return share_of(rep, 0);
+}
+
+/* Is rank r the first of its machine? */
+static bool opens_machine(const struct cm_rank_info *infos, int r)
+{
+    int first = 0;
+
+    while (strcmp(infos[first].boot_id, infos[r].boot_id) != 0)
+        first++;
+    return first == r;
+}
+
+/* The machines that lack most CPUs: one line for the first of them. */
+static void print_oversubscribed(FILE *f, const struct cm_report *rep)
+{
+    const struct cm_rank_info *infos = rep->rank->infos;
+    struct cm_share worst = share_of(rep, 0);
+    int at = 0, machines = 1;
+
+    for (int r = 1; r < rep->rank->n; r++) {
+        struct cm_share s;
+
+        if (!opens_machine(infos, r))
+            continue;
+        machines++;
+        s = share_of(rep, r);
+        if (s.ranks - s.cpus > worst.ranks - worst.cpus) {
+            worst = s;
+            at = r;
+        }
+    }
+    fprintf(f, "# Note: %d ranks share %d CPU%s", worst.ranks, worst.cpus,
+            worst.cpus == 1 ? "" : "s");
+    if (machines > 1)
+        fprintf(f, " on %s", infos[at].host);
+    fputs(", so they wait for each other's time slices\n", f);
 }
 
 void cm_header_ranks(FILE *f, const struct cm_report *rep, int group)
@@ -68,9 +111,10 @@ static void print_parameters(FILE *f, const struct cm_report *rep)
 {
     const struct cm_opts *o = rep->opts;
     bool factor = o->sweep.step_factor > 1;
+    char wire[CM_WIRE_BYTES];
 
     fprintf(f, "# collmark version %s backend=%s wire=%s\n", cm_version,
-            cm_header_backend(rep->rank), rep->rank->wire);
+            cm_header_backend(rep->rank), cm_header_wire(rep->rank, wire));
     fprintf(f, "# Collective test starting: %s\n", o->program);
     fprintf(f,
             "# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d "
@@ -147,16 +191,22 @@ static void print_direct_ll(FILE *f, const struct cm_report *rep)
         fputs("# Note: this form of direct mode has no slots: --proto ll has no effect\n", f);
 }
 
+static void print_warning(void *arg, const char *text)
+{
+    fprintf(arg, "# Warning: %s\n", text);
+}
+
 static void print_notes(FILE *f, const struct cm_report *rep)
 {
     const struct cm_rank *r = rep->rank;
-    struct cm_share share = cm_header_share(rep);
 
     fprintf(f, "# Time: timed loop / operations, %s (-a %d)\n", cm_report_time_over(rep->opts),
             (int)rep->opts->run.average);
     fprintf(f, "# Kernels: %s  clock: %s\n", cm_header_kernels(r), cm_header_clock(r));
     fprintf(f, "# MPI: %s\n", r->library != NULL ? r->library : "not used");
+    cm_header_print_network(f, r);
     cm_header_print_gpus(f, r);
+    cm_header_print_peak(f, rep);
     print_forced(f, rep->opts);
     print_direct_ll(f, rep);
     for (char **line = rep->opts->from_env; line != NULL && *line != NULL; line++)
@@ -164,17 +214,18 @@ static void print_notes(FILE *f, const struct cm_report *rep)
     if (rep->opts->inject != NULL)
         fprintf(f, "# Fault injected: %s\n", rep->opts->inject);
     if (r->oversubscribed)
-        fprintf(f, "# Note: %d ranks share %d CPU%s, so they wait for each other's time slices\n",
-                share.ranks, share.cpus, share.cpus == 1 ? "" : "s");
+        print_oversubscribed(f, rep);
+    (void)cm_topo_run_warnings(r, print_warning, f);
     if (r->n == 1)
         fputs("# Note: 1 rank: nothing is communicated\n", f);
 }
 
-/* May ranks a and a + 1 share a line? They may differ in rank, thread, device and CPUs. */
+/* May ranks a and a + 1 share a line? They may differ in all that is printed as a range or
+   followed by "...". */
 static bool mergeable(const struct cm_rank_info *a, const struct cm_rank_info *b)
 {
-    return a->proc == b->proc && a->group == b->group && a->node == b->node && a->numa == b->numa &&
-           strcmp(a->host, b->host) == 0 && strcmp(a->cpu, b->cpu) == 0;
+    return a->group == b->group && a->node == b->node && strcmp(a->host, b->host) == 0 &&
+           strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cpu, b->cpu) == 0 && b->gpu[0] == '\0';
 }
 
 static void print_range(FILE *f, const char *name, int lo, int hi)
@@ -183,6 +234,28 @@ static void print_range(FILE *f, const char *name, int lo, int hi)
         fprintf(f, "%s %2d", name, lo);
     else
         fprintf(f, "%s %2d-%d", name, lo, hi);
+}
+
+static const char *more(bool alike)
+{
+    return alike ? "" : "...";
+}
+
+/* Ranks a .. b of one host. */
+static void print_host(FILE *f, const struct cm_rank_info *a, const struct cm_rank_info *b)
+{
+    bool pids = true, cpus = true, numas = true;
+
+    for (const struct cm_rank_info *i = a; i <= b; i++) {
+        pids = pids && i->pid == a->pid;
+        cpus = cpus && strcmp(i->cpus, a->cpus) == 0;
+        numas = numas && i->numa == a->numa;
+    }
+    print_range(f, "#  Rank", a->rank, b->rank);
+    fprintf(f, " Group %2d Pid %6d%s on %10s ", a->group, a->pid, more(pids), a->host);
+    print_range(f, "device", a->device, b->device);
+    fprintf(f, " [host] %s cpus %s%s numa %d%s node %d\n", a->cpu, a->cpus, more(cpus), a->numa,
+            more(numas), a->node);
 }
 
 static void print_devices(FILE *f, const struct cm_report *rep)
@@ -200,11 +273,7 @@ static void print_devices(FILE *f, const struct cm_report *rep)
         }
         while (n > MERGE_ABOVE && r + 1 < n && mergeable(a, &infos[r + 1]))
             r++;
-        print_range(f, "#  Rank", a->rank, infos[r].rank);
-        fprintf(f, " Group %2d Pid %6d on %10s ", a->group, a->pid, a->host);
-        print_range(f, "device", a->device, infos[r].device);
-        fprintf(f, " [host] %s cpus %s%s numa %d node %d\n", a->cpu, a->cpus,
-                strcmp(a->cpus, infos[r].cpus) == 0 ? "" : "...", a->numa, a->node);
+        print_host(f, a, &infos[r]);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
  * The JSON document (-J): one object with all rows, built by cJSON at the end
- * of the run, whatever end that is, and renamed into place.
+ * of the run, whatever end that is (report_json_sink.c).
  *
  * scripts/result.schema.json describes it. Names that nccl-tests has keep
  * their meaning; values are real numbers, booleans and null. A number that is
@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/network.h"
 #include "common/opts_table.h"
-#include "common/report_int.h"
+#include "common/peaks.h"
+#include "common/report_json_int.h"
 #include "common/version.h"
 
 extern char **environ;
@@ -25,8 +27,7 @@ enum { NAME_BYTES = 128 };
 
 /* ---- values; what got no memory is missing, and is_whole() looks for it at the end ---- */
 
-/* A text, or null. */
-static cJSON *text(const char *value)
+cJSON *cm_json_text(const char *value)
 {
     char *copy = value != NULL ? strdup(value) : NULL;
     cJSON *item;
@@ -40,32 +41,32 @@ static cJSON *text(const char *value)
     return item;
 }
 
-static void add_text(cJSON *to, const char *key, const char *value)
+void cm_json_add_text(cJSON *to, const char *key, const char *value)
 {
-    cJSON_AddItemToObject(to, key, text(value));
+    cJSON_AddItemToObject(to, key, cm_json_text(value));
 }
 
-static void add_number(cJSON *to, const char *key, bool valid, double v)
+void cm_json_add_number(cJSON *to, const char *key, bool valid, double v)
 {
     cJSON_AddItemToObject(to, key,
                           valid && isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
 }
 
-static void add_whole(cJSON *to, const char *key, int64_t v)
+void cm_json_add_whole(cJSON *to, const char *key, int64_t v)
 {
     cJSON_AddNumberToObject(to, key, (double)v);
 }
 
-static void add_bool(cJSON *to, const char *key, bool v)
+void cm_json_add_bool(cJSON *to, const char *key, bool v)
 {
     cJSON_AddBoolToObject(to, key, v);
 }
 
-static void add_time(cJSON *to, const char *key, int64_t unix_ms)
+void cm_json_add_time(cJSON *to, const char *key, int64_t unix_ms)
 {
     char utc[CM_UTC_BYTES];
 
-    add_text(to, key, cm_utc(unix_ms, true, utc));
+    cm_json_add_text(to, key, cm_utc(unix_ms, true, utc));
 }
 
 /* ---- what ran, and where ---- */
@@ -84,13 +85,13 @@ static void add_config(cJSON *doc, const struct cm_opts *o)
             *c = *c == '-' ? '_' : *c;
         cm_option_get(row, o, &v);
         if (v.type == CM_VALUE_BOOL)
-            add_bool(config, key, v.whole != 0);
+            cm_json_add_bool(config, key, v.whole != 0);
         else if (v.type == CM_VALUE_WHOLE)
-            add_whole(config, key, v.whole);
+            cm_json_add_whole(config, key, v.whole);
         else if (v.type == CM_VALUE_REAL)
-            add_number(config, key, true, v.real);
+            cm_json_add_number(config, key, true, v.real);
         else
-            add_text(config, key, v.type == CM_VALUE_TEXT ? v.text : NULL);
+            cm_json_add_text(config, key, v.type == CM_VALUE_TEXT ? v.text : NULL);
     }
 }
 
@@ -108,11 +109,11 @@ static void add_environment(cJSON *doc, const struct cm_opts *o)
                 continue;
             snprintf(name, sizeof(name), "%.*s", (int)(equals - *e), *e);
             cm_utf8_repair(name);
-            add_text(env, name, equals + 1);
+            cm_json_add_text(env, name, equals + 1);
         }
     }
     for (char **line = o->from_env; line != NULL && *line != NULL; line++)
-        cJSON_AddItemToArray(used, text(*line));
+        cJSON_AddItemToArray(used, cm_json_text(*line));
 }
 
 static void add_machine(cJSON *doc, const struct cm_report *rep)
@@ -120,27 +121,27 @@ static void add_machine(cJSON *doc, const struct cm_report *rep)
     cJSON *m = cJSON_AddObjectToObject(doc, "machine");
     struct cm_share share = cm_header_share(rep);
     const struct cm_rank *r = rep->rank;
-    char version[CM_VERSION_BYTES];
+    char version[CM_VERSION_BYTES], wire[CM_WIRE_BYTES];
 
-    add_text(m, "backend", cm_header_backend(r));
-    add_text(m, "no_gpu", r->no_gpu);
-    add_text(m, "cuda_driver", cm_cuda_version(r->gpu_driver, version));
-    add_text(m, "cuda_runtime", cm_cuda_version(r->gpu_runtime, version));
-    add_bool(m, "shared_gpus", r->shared_gpus);
-    add_bool(m, "staged", r->gpu.staged);
-    add_text(m, "wire", r->wire);
-    add_text(m, "kernels", cm_header_kernels(r));
-    add_text(m, "clock", cm_header_clock(r));
-    add_text(m, "mpi", r->library);
-    add_whole(m, "local_ranks", share.ranks);
-    add_whole(m, "local_cpus", share.cpus);
-    add_bool(m, "oversubscribed", r->oversubscribed);
-    add_whole(m, "arena_bytes", (int64_t)r->arena_bytes);
+    cm_json_add_text(m, "backend", cm_header_backend(r));
+    cm_json_add_text(m, "no_gpu", r->no_gpu);
+    cm_json_add_text(m, "cuda_driver", cm_cuda_version(r->gpu_driver, version));
+    cm_json_add_text(m, "cuda_runtime", cm_cuda_version(r->gpu_runtime, version));
+    cm_json_add_bool(m, "shared_gpus", r->shared_gpus);
+    cm_json_add_bool(m, "staged", r->gpu.staged);
+    cm_json_add_text(m, "wire", cm_header_wire(r, wire));
+    cm_json_add_text(m, "kernels", cm_header_kernels(r));
+    cm_json_add_text(m, "clock", cm_header_clock(r));
+    cm_json_add_text(m, "mpi", r->library);
+    cm_json_add_whole(m, "local_ranks", share.ranks);
+    cm_json_add_whole(m, "local_cpus", share.cpus);
+    cm_json_add_bool(m, "oversubscribed", r->oversubscribed);
+    cm_json_add_whole(m, "arena_bytes", (int64_t)r->arena_bytes);
     if (rep->memory.peak > 0) {
         m = cJSON_AddObjectToObject(m, "gpu_memory");
-        add_whole(m, "initialization", (int64_t)rep->memory.init);
-        add_whole(m, "buffers", (int64_t)rep->memory.buffers);
-        add_whole(m, "peak", (int64_t)rep->memory.peak);
+        cm_json_add_whole(m, "initialization", (int64_t)rep->memory.init);
+        cm_json_add_whole(m, "buffers", (int64_t)rep->memory.buffers);
+        cm_json_add_whole(m, "peak", (int64_t)rep->memory.peak);
     }
 }
 
@@ -152,95 +153,72 @@ static void add_devices(cJSON *doc, const struct cm_report *rep)
         const struct cm_rank_info *i = &rep->rank->infos[r];
         cJSON *d = cJSON_CreateObject();
 
-        add_whole(d, "rank", i->rank);
-        add_whole(d, "group", i->group);
-        add_whole(d, "group_rank", i->group_rank);
-        add_whole(d, "node", i->node);
-        add_whole(d, "process", i->proc);
-        add_whole(d, "thread", i->thread);
-        add_whole(d, "pid", i->pid);
-        add_text(d, "hostname", i->host);
-        add_text(d, "boot_id", i->boot_id);
-        add_whole(d, "device", i->device);
-        add_text(d, "device_info", cm_header_device(i));
-        add_text(d, "bus_id", i->bus_id[0] != '\0' ? i->bus_id : NULL);
-        add_text(d, "cpus", i->cpus);
-        add_whole(d, "numa", i->numa);
+        cm_json_add_whole(d, "rank", i->rank);
+        cm_json_add_whole(d, "group", i->group);
+        cm_json_add_whole(d, "group_rank", i->group_rank);
+        cm_json_add_whole(d, "node", i->node);
+        cm_json_add_whole(d, "process", i->proc);
+        cm_json_add_whole(d, "thread", i->thread);
+        cm_json_add_whole(d, "pid", i->pid);
+        cm_json_add_text(d, "hostname", i->host);
+        cm_json_add_text(d, "boot_id", i->boot_id);
+        cm_json_add_whole(d, "device", i->device);
+        cm_json_add_text(d, "device_info", cm_header_device(i));
+        cm_json_add_text(d, "bus_id", i->bus_id[0] != '\0' ? i->bus_id : NULL);
+        cm_json_add_text(d, "cpus", i->cpus);
+        cm_json_add_whole(d, "numa", i->numa);
         cJSON_AddItemToArray(devices, d);
     }
 }
 
-/* ---- rows ---- */
+/* ---- between nodes ---- */
 
-static void add_half(cJSON *row, const char *key, const struct cm_result *h)
+static void add_way(cJSON *to, const struct cm_network_way *w)
 {
-    cJSON *o = cJSON_AddObjectToObject(row, key);
-    bool ok = h->measured;
+    cJSON *way = cJSON_CreateObject();
 
-    add_number(o, "time", ok, h->time_us);
-    add_number(o, "cpu_time", ok && h->cpu_us >= 0, h->cpu_us);
-    add_number(o, "alg_bw", ok, h->alg_gbs);
-    add_number(o, "bus_bw", ok, h->bus_gbs);
-    add_number(o, "nwrong", ok && h->checked, (double)h->wrong);
-    add_number(o, "first_time", ok, h->first_us);
-    add_number(o, "rank_min", ok, h->rank_min_us);
-    add_number(o, "rank_avg", ok, h->rank_avg_us);
-    add_number(o, "rank_max", ok, h->rank_max_us);
-    add_number(o, "slowest_rank", ok, h->slowest);
-    add_text(o, "why_not", ok ? NULL : h->why);
+    cm_json_add_whole(way, "processes", w->procs);
+    cm_json_add_whole(way, "first_rank", w->first);
+    cm_json_add_text(way, "hostname", w->host);
+    cm_json_add_text(way, "wire", w->wire);
+    cm_json_add_text(way, "interface", w->interface);
+    cm_json_add_text(way, "address", w->address);
+    cm_json_add_text(way, "device", w->device[0] != '\0' ? w->device : NULL);
+    cm_json_add_number(way, "mbit_per_s", w->mbit > 0, w->mbit);
+    cm_json_add_text(way, "why", w->why);
+    cJSON_AddItemToArray(to, way);
 }
 
-static void add_samples(cJSON *row, const char *key, const struct cm_result *h, int skipped)
+static void add_network(cJSON *doc, const struct cm_rank *r)
 {
-    const struct cm_stats *s = &h->samples;
-    cJSON *o;
+    const struct cm_network *n = r->network;
+    cJSON *o = n != NULL ? cJSON_CreateObject() : cJSON_CreateNull(), *ways;
 
-    if (!h->measured || !h->has_samples)
+    cJSON_AddItemToObject(doc, "network", o);
+    if (n == NULL)
         return;
-    o = cJSON_AddObjectToObject(row, key);
-    add_whole(o, "samples", (int64_t)s->n);
-    add_whole(o, "skipped_iterations", skipped);
-    add_number(o, "min_us", true, s->min);
-    add_number(o, "max_us", true, s->max);
-    add_number(o, "avg_us", true, s->mean);
-    add_number(o, "p50_us", true, s->p50);
-    add_number(o, "p95_us", true, s->p95);
-    add_number(o, "p99_us", true, s->p99);
-    add_number(o, "stdev_us", true, s->stdev);
-    add_number(o, "cv_pct", true, s->cv_pct);
-    if (h->sample_us != NULL)
-        cJSON_AddItemToObject(o, "times_us", cJSON_CreateDoubleArray(h->sample_us, (int)s->n));
+    cm_json_add_whole(o, "domains", n->domains);
+    cm_json_add_text(o, "inside", n->most_ranks > 1 ? r->wire : NULL);
+    cm_json_add_number(o, "lanes", n->lanes > 0, n->lanes);
+    cm_json_add_whole(o, "neighbours", n->neighbours);
+    cm_json_add_whole(o, "ports", n->ports);
+    cm_json_add_text(o, "progress", n->progress);
+    ways = cJSON_AddArrayToObject(o, "ways");
+    for (int i = 0; i < n->ways.n; i++)
+        add_way(ways, &n->ways.of[i]);
+    cm_json_add_whole(o, "other_processes", n->ways.others);
 }
 
-static void add_results(cJSON *doc, const struct cm_report *rep)
+static void add_bootstrap(cJSON *doc, const struct cm_report *rep)
 {
-    cJSON *results = cJSON_AddArrayToObject(doc, "results");
-    int skipped = rep->opts->run.per_iter_skip;
+    const struct cm_bootstrap none = {0, 0, 0}, *b = rep->rank->bootstrap;
+    cJSON *o = cJSON_AddObjectToObject(doc, "bootstrap");
 
-    for (size_t i = 0; i < rep->nrows; i++) {
-        const struct cm_row *r = &rep->rows[i];
-        cJSON *row = cJSON_CreateObject();
-
-        add_whole(row, "cycle", r->cycle);
-        add_whole(row, "group", r->group);
-        add_whole(row, "size", (int64_t)r->bytes);
-        add_whole(row, "count", (int64_t)r->count);
-        add_text(row, "type", cm_report_type(r));
-        add_text(row, "redop", r->redop);
-        add_whole(row, "root", r->root);
-        add_text(row, "algorithm", r->algo);
-        add_text(row, "mode", r->mode);
-        add_text(row, "protocol", r->proto);
-        add_whole(row, "channels", r->channels);
-        add_time(row, "start_time", r->start_unix_ms);
-        add_bool(row, "counted", r->counted);
-        add_text(row, "note", r->note);
-        add_half(row, "out_of_place", &r->half[0]);
-        add_samples(row, "out_of_place_per_iter", &r->half[0], skipped);
-        add_half(row, "in_place", &r->half[1]);
-        add_samples(row, "in_place_per_iter", &r->half[1], skipped);
-        cJSON_AddItemToArray(results, row);
-    }
+    b = b != NULL ? b : &none;
+    cm_json_add_number(o, "start", b->start_s > 0, b->start_s);
+    cm_json_add_number(o, "discover", b->discover_s > 0, b->discover_s);
+    cm_json_add_number(o, "connect", b->connect_s > 0, b->connect_s);
+    cm_json_add_number(o, "first_operation", rep->first_us > 0, rep->first_us / 1e6);
 }
 
 static void add_groups(cJSON *doc, const struct cm_report *rep)
@@ -250,13 +228,13 @@ static void add_groups(cJSON *doc, const struct cm_report *rep)
     for (int g = 0; g < rep->rank->ngroups; g++) {
         cJSON *group = cJSON_CreateObject(), *ranks;
 
-        add_whole(group, "group", g);
+        cm_json_add_whole(group, "group", g);
         ranks = cJSON_AddArrayToObject(group, "ranks");
         for (int r = 0; r < rep->rank->n; r++) {
             if (rep->rank->infos[r].group == g)
                 cJSON_AddItemToArray(ranks, cJSON_CreateNumber(r));
         }
-        add_number(group, "average_bus_bandwidth", true, cm_report_average(rep, g));
+        cm_json_add_number(group, "average_bus_bandwidth", true, cm_report_average(rep, g));
         cJSON_AddItemToArray(groups, group);
     }
 }
@@ -267,6 +245,21 @@ static void add_okay(cJSON *to, bool known, bool okay)
     cJSON_AddItemToObject(to, "okay", known ? cJSON_CreateBool(okay) : cJSON_CreateNull());
 }
 
+/* Of thresholds for rows, and what %peak is a part of. */
+static void add_verdict(cJSON *doc, const struct cm_report *rep, const struct cm_end *end)
+{
+    bool asks = cm_judge_asks(rep->judge), ended = !end->summary.truncated;
+    const struct cm_machine *m = cm_judge_machine(rep->judge);
+    cJSON *o = cJSON_AddObjectToObject(doc, "verdict");
+    double peak = rep->opts->report.peak != NULL ? cm_peak_number(rep->opts->report.peak) : 0;
+
+    cm_json_add_number(o, "rows", asks, (double)rep->verdicts.rows);
+    cm_json_add_number(o, "failed", asks, (double)rep->verdicts.failed);
+    add_okay(o, asks, ended && rep->verdicts.rows > 0 && rep->verdicts.failed == 0);
+    cm_json_add_text(o, "machine", m != NULL ? m->name : NULL);
+    cm_json_add_number(o, "peak_bus_bw", peak > 0, peak);
+}
+
 static void add_summary(cJSON *doc, const struct cm_report *rep, const struct cm_end *end)
 {
     const struct cm_summary *s = &end->summary;
@@ -274,52 +267,56 @@ static void add_summary(cJSON *doc, const struct cm_report *rep, const struct cm
     double average = cm_report_average(rep, 0);
     cJSON *o = cJSON_AddObjectToObject(doc, "out_of_bounds");
 
-    add_number(o, "count", checked, (double)s->wrong);
+    cm_json_add_number(o, "count", checked, (double)s->wrong);
     add_okay(o, checked, s->wrong == 0);
     o = cJSON_AddObjectToObject(doc, "average_bus_bandwidth");
-    add_number(o, "bandwidth", true, average);
-    add_okay(o, rep->opts->report.min_bw_gbs > 0, !cm_report_is_below(rep));
+    cm_json_add_number(o, "bandwidth", true, average);
+    add_okay(o, rep->opts->report.min_bw_gbs > 0, !cm_report_average_is_below(rep));
 
+    add_verdict(doc, rep, end);
     o = cJSON_AddObjectToObject(doc, "summary");
-    add_bool(o, "okay", end->exit == CM_EXIT_OK);
-    add_whole(o, "exit_code", end->exit);
-    add_text(o, "status", cm_status_text(s->status));
-    add_whole(o, "rows", (int64_t)rep->nrows);
-    add_whole(o, "bad_rows", s->bad_rows);
-    add_number(o, "wrong", checked, (double)s->wrong);
-    add_number(o, "average_bus_bandwidth", true, average);
-    add_number(o, "slowest_group", cm_report_slowest(rep) >= 0, cm_report_slowest(rep));
-    add_bool(o, "truncated", s->truncated);
-    add_text(o, "why_truncated", s->truncated ? s->why_truncated : NULL);
+    cm_json_add_bool(o, "okay", end->exit == CM_EXIT_OK);
+    cm_json_add_whole(o, "exit_code", end->exit);
+    cm_json_add_text(o, "status", cm_status_text(s->status));
+    cm_json_add_whole(o, "rows", (int64_t)rep->nrows);
+    cm_json_add_whole(o, "bad_rows", s->bad_rows);
+    cm_json_add_number(o, "wrong", checked, (double)s->wrong);
+    cm_json_add_number(o, "average_bus_bandwidth", true, average);
+    cm_json_add_number(o, "slowest_group", cm_report_slowest(rep) >= 0, cm_report_slowest(rep));
+    cm_json_add_bool(o, "truncated", s->truncated);
+    cm_json_add_text(o, "why_truncated", s->truncated ? s->why_truncated : NULL);
 }
 
-/* ---- the sink ---- */
+/* ---- the whole ---- */
 
 static cJSON *document(const struct cm_report *rep, const struct cm_end *end)
 {
     cJSON *doc = cJSON_CreateObject(), *args, *units;
 
-    add_whole(doc, "schema", CM_JSON_SCHEMA);
-    add_text(doc, "collmark", cm_version);
-    add_text(doc, "program", rep->opts->program);
-    add_text(doc, "collective", cm_colls[rep->bench->coll].name);
+    cm_json_add_whole(doc, "schema", CM_JSON_SCHEMA);
+    cm_json_add_text(doc, "collmark", cm_version);
+    cm_json_add_text(doc, "program", rep->opts->program);
+    cm_json_add_text(doc, "collective", cm_colls[rep->bench->coll].name);
     args = cJSON_AddArrayToObject(doc, "args");
     for (int i = 0; i < rep->argc; i++)
-        cJSON_AddItemToArray(args, text(rep->argv[i]));
-    add_time(doc, "start_time", rep->start_unix_ms);
-    add_time(doc, "end_time", end->unix_ms);
+        cJSON_AddItemToArray(args, cm_json_text(rep->argv[i]));
+    cm_json_add_time(doc, "start_time", rep->start_unix_ms);
+    cm_json_add_time(doc, "end_time", end->unix_ms);
     units = cJSON_AddObjectToObject(doc, "units");
-    add_text(units, "time", "us");
-    add_text(units, "bandwidth", "1e9 B/s");
-    add_text(units, "size", "B");
-    add_text(doc, "time_definition", cm_report_time_over(rep->opts));
-    add_whole(doc, "ranks", rep->rank->n);
+    cm_json_add_text(units, "time", "us");
+    cm_json_add_text(units, "bandwidth", "1e9 B/s");
+    cm_json_add_text(units, "size", "B");
+    cm_json_add_text(doc, "time_definition", cm_report_time_over(rep->opts));
+    cm_json_add_whole(doc, "ranks", rep->rank->n);
     add_machine(doc, rep);
+    add_network(doc, rep->rank);
+    add_bootstrap(doc, rep);
     add_config(doc, rep->opts);
     add_environment(doc, rep->opts);
     add_devices(doc, rep);
     add_groups(doc, rep);
-    add_results(doc, rep);
+    cm_json_add_results(doc, rep);
+    cm_json_add_pairs(doc, rep);
     add_summary(doc, rep, end);
     return doc;
 }
@@ -334,66 +331,13 @@ static bool is_whole(const cJSON *doc, const struct cm_report *rep)
            cJSON_GetObjectItem(summary, "why_truncated") != NULL;
 }
 
-static bool json_wanted(const struct cm_opts *o)
-{
-    return o->report.json != NULL;
-}
+const bool cm_json_built = true;
 
-static enum cm_status json_open(struct cm_report *rep, void **state)
-{
-    struct cm_outfile *file = malloc(sizeof(*file));
-    enum cm_status st;
-
-    if (file == NULL)
-        return CM_FAIL(CM_ENOMEM, "-J/--output_file '%s'", rep->opts->report.json);
-    st = cm_outfile_open(rep->opts->report.json, true, file);
-    if (st != CM_OK) {
-        free(file);
-        return st;
-    }
-    *state = file;
-    return CM_OK;
-}
-
-static enum cm_status json_row(struct cm_report *rep, void *state, const struct cm_row *row)
-{
-    (void)rep; /* it keeps the rows */
-    (void)state;
-    (void)row;
-    return CM_OK;
-}
-
-static enum cm_status json_write(struct cm_report *rep, struct cm_outfile *file,
-                                 const struct cm_end *end)
+char *cm_json_document(const struct cm_report *rep, const struct cm_end *end)
 {
     cJSON *doc = document(rep, end);
     char *printed = is_whole(doc, rep) ? cJSON_Print(doc) : NULL;
-    enum cm_status st;
 
     cJSON_Delete(doc);
-    if (printed == NULL)
-        return CM_FAIL(CM_ENOMEM, "JSON document of %zu rows", rep->nrows);
-    st = cm_outfile_begin(file);
-    if (st == CM_OK)
-        st = cm_write_all(file->fd, printed, strlen(printed), file->path);
-    if (st == CM_OK)
-        st = cm_write_all(file->fd, "\n", 1, file->path);
-    cJSON_free(printed);
-    return st;
+    return printed; /* cJSON takes its memory from malloc() */
 }
-
-static enum cm_status json_close(struct cm_report *rep, void *state, const struct cm_end *end)
-{
-    struct cm_outfile *file = state;
-    enum cm_status st = end != NULL ? json_write(rep, file, end) : CM_OK;
-
-    if (end != NULL && st == CM_OK)
-        st = cm_outfile_keep(file);
-    else
-        cm_outfile_drop(file);
-    free(file);
-    return st;
-}
-
-const struct cm_sink_kind cm_sink_json = {"json",   json_wanted, json_open,
-                                          json_row, json_close,  false};

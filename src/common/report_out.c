@@ -33,27 +33,48 @@ void cm_page_begin(struct cm_page *p)
     p->text = NULL;
     p->n = 0;
     p->f = open_memstream(&p->text, &p->n);
+    /* Whatever language the user or a library chose: figures have a decimal point. */
+    p->plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    p->before = p->plain != (locale_t)0 ? uselocale(p->plain) : (locale_t)0;
+}
+
+static void leave_locale(struct cm_page *p)
+{
+    if (p->plain == (locale_t)0)
+        return;
+    uselocale(p->before);
+    freelocale(p->plain);
+}
+
+char *cm_page_take(struct cm_page *p)
+{
+    bool whole = p->f != NULL && p->plain != (locale_t)0 && !ferror(p->f);
+
+    leave_locale(p);
+    if (p->f != NULL)
+        whole = fclose(p->f) == 0 && whole;
+    if (whole)
+        return p->text;
+    free(p->text);
+    return NULL;
 }
 
 enum cm_status cm_page_end(struct cm_page *p, int fd, const char *what)
 {
-    bool whole = p->f != NULL && !ferror(p->f);
+    char *text = cm_page_take(p);
     enum cm_status st;
 
-    if (p->f != NULL)
-        whole = fclose(p->f) == 0 && whole;
-    if (whole) {
-        fflush(stdout); /* what others printed comes first */
-        st = cm_write_all(fd, p->text, p->n, what);
-    } else {
-        st = CM_FAIL(CM_ENOMEM, "text of %s", what);
-    }
-    free(p->text);
+    if (text == NULL)
+        return CM_FAIL(CM_ENOMEM, "text of %s", what);
+    fflush(stdout); /* what others printed comes first */
+    st = cm_write_all(fd, text, p->n, what);
+    free(text);
     return st;
 }
 
 void cm_page_drop(struct cm_page *p)
 {
+    leave_locale(p);
     if (p->f != NULL)
         fclose(p->f);
     free(p->text);
@@ -82,7 +103,7 @@ enum cm_status cm_outfile_begin(struct cm_outfile *f)
     if (f->fd >= 0)
         return CM_OK;
     f->fd = open(f->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return CM_SYS(f->fd >= 0, f->path);
+    return CM_SYS(f->fd >= 0, f->what);
 }
 
 /* Will begin be able to do its work? Better to know before the run than behind it. */
@@ -102,7 +123,8 @@ static void free_names(struct cm_outfile *f)
 {
     free(f->path);
     free(f->temp);
-    f->path = f->temp = NULL;
+    free(f->what);
+    f->path = f->temp = f->what = NULL;
 }
 
 /* f->path is set. */
@@ -114,24 +136,37 @@ static enum cm_status open_path(struct cm_outfile *f, bool whole)
     }
     if (!whole || is_special(f->path)) {
         f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        return CM_SYS(f->fd >= 0, f->path);
+        return CM_SYS(f->fd >= 0, f->what);
     }
     f->temp = temp_name(f->path);
-    return f->temp != NULL ? try_begin(f) : CM_FAIL(CM_ENOMEM, "name of %s", f->path);
+    return f->temp != NULL ? try_begin(f) : CM_FAIL(CM_ENOMEM, "%s", f->what);
 }
 
-enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *out)
+/* "--csv 'PATH'", as the user wrote it. */
+static char *name_in_messages(const char *option, const char *path)
 {
-    struct cm_outfile f = {-1, NULL, NULL};
+    size_t bytes = strlen(option) + strlen(path) + sizeof(" ''");
+    char *what = malloc(bytes);
+
+    if (what != NULL)
+        snprintf(what, bytes, "%s '%s'", option, path);
+    return what;
+}
+
+enum cm_status cm_outfile_open(const char *option, const char *path, bool whole,
+                               struct cm_outfile *out)
+{
+    struct cm_outfile f = {-1, NULL, NULL, name_in_messages(option, path)};
     enum cm_status st;
 
     /* Through a link to its end, so that the link survives the rename. */
     f.path = strcmp(path, "-") == 0 ? NULL : realpath(path, NULL);
     if (f.path == NULL)
         f.path = strdup(path);
-    if (f.path == NULL)
-        return CM_FAIL(CM_ENOMEM, "name of %s", path);
-    st = open_path(&f, whole);
+    if (f.path == NULL || f.what == NULL)
+        st = CM_FAIL(CM_ENOMEM, "%s '%s'", option, path);
+    else
+        st = open_path(&f, whole);
     if (st != CM_OK) {
         free_names(&f);
         return st;
@@ -142,7 +177,7 @@ enum cm_status cm_outfile_open(const char *path, bool whole, struct cm_outfile *
 
 static enum cm_status close_fd(struct cm_outfile *f)
 {
-    return f->fd == STDOUT_FILENO ? CM_OK : CM_SYS(close(f->fd) == 0, f->path);
+    return f->fd == STDOUT_FILENO ? CM_OK : CM_SYS(close(f->fd) == 0, f->what);
 }
 
 enum cm_status cm_outfile_keep(struct cm_outfile *f)
@@ -150,7 +185,7 @@ enum cm_status cm_outfile_keep(struct cm_outfile *f)
     enum cm_status st = close_fd(f);
 
     if (st == CM_OK && f->temp != NULL)
-        st = CM_SYS(rename(f->temp, f->path) == 0, f->path);
+        st = CM_SYS(rename(f->temp, f->path) == 0, f->what);
     free_names(f);
     return st;
 }
@@ -162,9 +197,9 @@ void cm_outfile_drop(struct cm_outfile *f)
     free_names(f);
 }
 
-/* Length of the well-formed UTF-8 character at s, 0 if it is none. */
-static size_t utf8_length(const unsigned char *s)
+size_t cm_utf8_length(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
     if (s[0] > 0xf4)
@@ -182,8 +217,8 @@ static size_t utf8_length(const unsigned char *s)
 
 void cm_utf8_repair(char *text)
 {
-    for (unsigned char *s = (unsigned char *)text; *s != '\0';) {
-        size_t n = utf8_length(s);
+    for (char *s = text; *s != '\0';) {
+        size_t n = cm_utf8_length(s);
 
         if (n == 0)
             *s = '?';

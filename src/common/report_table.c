@@ -19,12 +19,16 @@
 
 enum { FIT_BYTES = 32 };
 
-static bool table_wanted(const struct cm_opts *o)
+bool cm_report_shows(const struct cm_opts *o)
 {
-    bool json = o->report.json != NULL && strcmp(o->report.json, "-") == 0;
-    bool csv = o->report.csv != NULL && strcmp(o->report.csv, "-") == 0;
+    const char *const paths[] = {o->report.json, o->report.csv, o->report.junit,
+                                 o->report.prometheus};
 
-    return !json && !csv;
+    for (size_t i = 0; i < CM_LEN(paths); i++) {
+        if (paths[i] != NULL && strcmp(paths[i], "-") == 0)
+            return false;
+    }
+    return true;
 }
 
 /* The most exact of 2, 1, 0 decimals or an exponent that fits into `width`. */
@@ -54,6 +58,8 @@ static void print_titles(FILE *f, const struct cm_opts *o)
     const char *time = o->run.cpu_time ? "cputime" : "time";
     const char *i_names = o->run.per_iter ? "    i_min    i_max    i_p99    i_cv%" : "";
     const char *i_units = o->run.per_iter ? "     (us)     (us)     (us)      (%)" : "";
+    const char *p_names = o->report.peak != NULL ? "   %peak   %peak" : "";
+    const char *p_units = o->report.peak != NULL ? "   (out)    (in)" : "";
     const char *s_name = o->report.timestamps ? "           timestamp" : "";
     const char *s_unit = o->report.timestamps ? "               (UTC)" : "";
 
@@ -66,11 +72,11 @@ static void print_titles(FILE *f, const struct cm_opts *o)
     fprintf(f, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
     for (int h = 0; h < 2; h++)
         fprintf(f, "  %7s  %6s  %6s  %6s%s", time, "algbw", "busbw", "#wrong", i_names);
-    fprintf(f, " %s\n", s_name);
+    fprintf(f, "%s %s\n", p_names, s_name);
     fprintf(f, "# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
     for (int h = 0; h < 2; h++)
         fprintf(f, "  %7s  %6s  %6s  %6s%s", "(us)", "(GB/s)", "(GB/s)", "", i_units);
-    fprintf(f, " %s\n", s_unit);
+    fprintf(f, "%s %s\n", p_units, s_unit);
 }
 
 static void print_half(FILE *f, const struct cm_opts *o, const struct cm_result *half)
@@ -88,14 +94,29 @@ static void print_half(FILE *f, const struct cm_opts *o, const struct cm_result 
         fprintf(f, "  %7s", fit(sampled ? samples[i] : NAN, 7, t));
 }
 
-static void print_row(FILE *f, const struct cm_opts *o, const struct cm_row *row)
+/* Behind all other figures, so that readers of 13 fields need not know them. */
+static void print_peaks(FILE *f, const struct cm_report *rep, const struct cm_row *row)
 {
+    struct cm_judged judged;
+    char pct[FIT_BYTES];
+
+    for (int h = 0; h < 2; h++) {
+        cm_report_judge(rep, row, h, &judged);
+        fprintf(f, "  %6s", fit(judged.peak_pct, 6, pct));
+    }
+}
+
+static void print_row(FILE *f, const struct cm_report *rep, const struct cm_row *row)
+{
+    const struct cm_opts *o = rep->opts;
     char utc[CM_UTC_BYTES];
 
     fprintf(f, "%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, cm_report_type(row),
             row->redop, row->root);
     for (int h = 0; h < 2; h++)
         print_half(f, o, &row->half[h]);
+    if (o->report.peak != NULL)
+        print_peaks(f, rep, row);
     if (o->report.timestamps)
         fprintf(f, " %s", cm_utc(row->start_unix_ms, false, utc));
     fputc('\n', f);
@@ -114,6 +135,11 @@ static enum cm_status put_page(struct cm_report *rep, struct cm_page *page)
     if (st != CM_OK)
         atomic_store(&rep->deaf, true);
     return st;
+}
+
+static bool table_wanted(const struct cm_opts *o)
+{
+    return cm_report_shows(o) && !o->find.on;
 }
 
 static enum cm_status table_open(struct cm_report *rep, void **state)
@@ -138,7 +164,7 @@ static enum cm_status table_row(struct cm_report *rep, void *state, const struct
         return CM_OK;
     cm_page_begin(&page);
     if (page.f != NULL)
-        print_row(page.f, rep->opts, row);
+        print_row(page.f, rep, row);
     return put_page(rep, &page);
 }
 
@@ -153,7 +179,7 @@ static void print_other_groups(FILE *f, const struct cm_report *rep)
         print_titles(f, rep->opts);
         for (size_t i = 0; i < rep->nrows; i++) {
             if (rep->rows[i].group == g)
-                print_row(f, rep->opts, &rep->rows[i]);
+                print_row(f, rep, &rep->rows[i]);
         }
     }
 }
@@ -183,7 +209,7 @@ static void print_bandwidth(FILE *f, const struct cm_report *rep)
     const char *verdict = "";
 
     if (rep->opts->report.min_bw_gbs > 0)
-        verdict = cm_report_is_below(rep) ? "FAILED" : "OK";
+        verdict = cm_report_average_is_below(rep) ? "FAILED" : "OK";
     if (isfinite(average))
         fprintf(f, "# Avg bus bandwidth    : %g %s\n", average, verdict);
     else
@@ -221,6 +247,12 @@ static void print_footer(FILE *f, const struct cm_report *rep, const struct cm_e
                 s->wrong == 0 ? "OK" : "FAILED");
     print_bandwidth(f, rep);
     print_groups(f, rep);
+    if (cm_report_asks(rep)) {
+        fputs("# Verdict              : ", f);
+        cm_report_put_verdict(f, rep, end);
+        fputc('\n', f);
+    }
+    cm_footer_print_bootstrap(f, rep);
     fprintf(f, "#\n# Collective test concluded: %s\n", rep->opts->program);
     print_memory(f, rep);
     fputs("#\n\n", f);
@@ -241,5 +273,9 @@ static enum cm_status table_close(struct cm_report *rep, void *state, const stru
     return put_page(rep, &page);
 }
 
-const struct cm_sink_kind cm_sink_table = {"table",   table_wanted, table_open,
-                                           table_row, table_close,  true};
+const struct cm_sink_kind cm_sink_table = {.name = "table",
+                                           .wanted = table_wanted,
+                                           .open = table_open,
+                                           .row = table_row,
+                                           .close = table_close,
+                                           .patient = true};

@@ -3,11 +3,14 @@
  * measurements (barrier, small all-gather). Runs over the shared segment, so
  * each wait has the job's deadline and abort word, and no thread calls MPI.
  * Source of the method: flat single-writer sequence lines; O(n) reads per rank.
+ * Between domains of memory one rank of each exchanges messages (control.h).
  */
 #ifndef CM_COMMON_TEAM_H
 #define CM_COMMON_TEAM_H
 
 #include "base/wait.h"
+
+struct cm_control;
 
 /* One rank's handle; a plain value owned by the rank's thread. */
 struct cm_team {
@@ -16,6 +19,8 @@ struct cm_team {
     void *base;
     const struct cm_layout *layout;
     uint64_t seq; /* operations so far; starts at 0 on every rank */
+    /* Set for one rank of each domain of memory: it exchanges with the others. NULL: not I. */
+    struct cm_control *control;
 };
 
 /* Blocks until all n ranks called it. CM_ETIMEOUT, CM_EABORT as cm_spin_slow. */

@@ -15,12 +15,15 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stuck.h"
+#include "common/control.h"
 
 enum { PERIOD_MS = 200, SIGNALLED_PERIOD_MS = 50, SPEECH_S = 2 };
 static const int64_t abort_grace_ns = 2LL * CM_NS_PER_S;
@@ -32,9 +35,7 @@ struct orders {
     const char *what;
     int64_t limit_ns, until_ns; /* until_ns 0: no limit */
     enum cm_exit code;
-    struct cm_segment *segment; /* NULL: no ranks run */
-    const struct cm_world *world;
-    int rank; /* first rank of this process */
+    struct cm_watched watched; /* segment NULL: no ranks run */
 };
 
 struct cm_watchdog {
@@ -54,7 +55,7 @@ struct cm_watchdog {
 
 static struct cm_abort *abort_of(const struct orders *o)
 {
-    return &((struct cm_shared *)cm_segment_base(o->segment))->abort;
+    return o->watched.waiter.abort;
 }
 
 static void *speak(void *arg)
@@ -88,26 +89,41 @@ static void check_limit(struct cm_watchdog *d, int64_t now)
 
     if (o->until_ns == 0 || now < o->until_ns)
         return;
-    cm_log("time-out: %s did not end within %.1f s", o->what, (double)o->limit_ns / CM_NS_PER_S);
+    if (o->what != NULL)
+        cm_log("time-out: %s did not end within %.1f s", o->what,
+               (double)o->limit_ns / CM_NS_PER_S);
     last_words(d, CM_ETIMEOUT);
     _exit((int)o->code);
 }
 
+/* The segment counts the processes that share it. */
+static int nth_process(const struct cm_domains *d, int n)
+{
+    int p = 0;
+
+    while (p < d->nprocs - 1 && (d->of_proc[p] != d->mine || n-- > 0))
+        p++;
+    return p;
+}
+
 static void check_processes(const struct orders *o)
 {
-    int dead = cm_segment_dead_proc(o->segment);
-    const int32_t *first_of = o->world->first_of;
-    int first, last;
+    const struct cm_watched *w = &o->watched;
+    int dead = cm_segment_dead_proc(w->segment);
+    struct cm_text text;
+    char what[CM_TEXT];
 
-    if (dead < 0 || !cm_abort_raise(abort_of(o), CM_ESYS, o->rank))
+    if (dead < 0 || cm_abort_status(w->waiter.abort) != CM_OK)
         return;
-    first = first_of[dead];
-    last = first_of[dead + 1] - 1;
-    if (first == last)
-        cm_log("process %d (rank %d, pid %d) died", dead, first, (int)o->world->infos[first].pid);
-    else
-        cm_log("process %d (ranks %d-%d, pid %d) died", dead, first, last,
-               (int)o->world->infos[first].pid);
+    dead = nth_process(&w->world->domains, dead);
+    if (w->control != NULL) {
+        cm_control_died(w->control, dead);
+        return;
+    }
+    cm_process_text(w->world->infos, w->world->n, dead, what, sizeof(what));
+    strncat(what, " died", sizeof(what) - strlen(what) - 1);
+    cm_lost_compose(&w->waiter, dead, what, &text);
+    (void)cm_abort_because(&w->waiter, CM_ESYS, &text);
 }
 
 static void check_abort(struct cm_watchdog *d, const struct orders *o, int64_t now)
@@ -123,7 +139,7 @@ static void check_abort(struct cm_watchdog *d, const struct orders *o, int64_t n
     if (now - d->aborted_ns < abort_grace_ns)
         return;
     cm_log("ranks of process %d did not stop after the abort: ending it",
-           o->world->infos[o->rank].proc);
+           o->watched.world->infos[o->watched.waiter.rank].proc);
     last_words(d, st);
     _exit((int)cm_status_exit(st));
 }
@@ -131,7 +147,7 @@ static void check_abort(struct cm_watchdog *d, const struct orders *o, int64_t n
 static void check_signal(const struct cm_watchdog *d, const struct orders *o, int64_t now)
 {
     if (d->signalled_ns != 0 && now - d->signalled_ns > signal_grace_ns)
-        cm_abort_raise(abort_of(o), CM_ETRUNC, o->rank);
+        cm_abort_raise(abort_of(o), CM_ETRUNC, o->watched.waiter.rank);
 }
 
 /* The lock is held: orders cannot be withdrawn while they are being followed. */
@@ -140,7 +156,7 @@ static void look(struct cm_watchdog *d)
     int64_t now = cm_now_ns();
 
     check_limit(d, now);
-    if (d->orders.segment == NULL)
+    if (d->orders.watched.segment == NULL)
         return;
     check_processes(&d->orders);
     check_signal(d, &d->orders, now);
@@ -150,7 +166,8 @@ static void look(struct cm_watchdog *d)
 /* Why the process dies of a signal, for the report: an abort that came before it, or the signal. */
 static enum cm_status death_status(const struct cm_watchdog *d)
 {
-    enum cm_status st = d->orders.segment != NULL ? cm_abort_status(abort_of(&d->orders)) : CM_OK;
+    enum cm_status st = d->orders.watched.segment != NULL ? cm_abort_status(abort_of(&d->orders))
+                                                          : CM_OK;
 
     return st != CM_OK ? st : CM_ETRUNC;
 }
@@ -176,7 +193,7 @@ static void take_signal(struct cm_watchdog *d)
         return;
     if (d->signalled_ns != 0 && now - d->signalled_ns < signal_grace_ns)
         return; /* timeout(1) and shells signal a program and its group */
-    running = d->orders.segment != NULL && cm_abort_status(abort_of(&d->orders)) == CM_OK;
+    running = d->orders.watched.segment != NULL && cm_abort_status(abort_of(&d->orders)) == CM_OK;
     if (running && d->signalled_ns == 0) {
         d->signalled_ns = now;
         atomic_store(&d->signal, (int)info.ssi_signo); /* the ranks will see it between rows */
@@ -267,10 +284,9 @@ void cm_watchdog_expect(struct cm_watchdog *d, const char *what, int64_t limit_n
     give_orders(d, &o);
 }
 
-void cm_watchdog_ranks(struct cm_watchdog *d, struct cm_segment *s, const struct cm_world *w,
-                       int rank)
+void cm_watchdog_ranks(struct cm_watchdog *d, const struct cm_watched *w)
 {
-    struct orders o = {.what = "the ranks", .segment = s, .world = w, .rank = rank};
+    struct orders o = {.what = "the ranks", .watched = *w};
 
     give_orders(d, &o);
 }

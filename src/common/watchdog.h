@@ -38,18 +38,28 @@ void cm_watchdog_last_words(struct cm_watchdog *d, void (*say)(void *arg, enum c
 
 /*
  * From now on the process is in `what` (static text). If it still is after
- * `limit_ns`, the watchdog says so and ends the process with `code`.
- * Any thread, never blocks.
+ * `limit_ns`, the watchdog says so and ends the process with `code`. NULL: in
+ * silence, because it has been said already why the job ends. Any thread, never blocks.
  */
 void cm_watchdog_expect(struct cm_watchdog *d, const char *what, int64_t limit_ns,
                         enum cm_exit code);
 
+struct cm_control;
+
+/* What the watchdog has to know of ranks that run. All of it must last until the next
+   cm_watchdog_expect(). */
+struct cm_watched {
+    struct cm_segment *segment;
+    const struct cm_world *world;
+    struct cm_waiter waiter;    /* of the first rank of this process */
+    struct cm_control *control; /* NULL: all processes share memory */
+};
+
 /*
- * From now on the ranks' threads run, without a limit; the watchdog raises
- * CM_ESYS when another process of `w` dies, and ends this one when its ranks
- * stay away for two seconds after an abort. Until the next cm_watchdog_expect().
+ * From now on the ranks' threads run, without a limit; the watchdog reports and ends
+ * the job with CM_ESYS when another process of the segment dies, and ends this one when
+ * its ranks stay away for two seconds after an abort. Until the next cm_watchdog_expect().
  */
-void cm_watchdog_ranks(struct cm_watchdog *d, struct cm_segment *s, const struct cm_world *w,
-                       int rank);
+void cm_watchdog_ranks(struct cm_watchdog *d, const struct cm_watched *w);
 
 #endif

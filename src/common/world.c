@@ -6,25 +6,15 @@
  * take the same ones; process 0 speaks for all when a decision is to refuse.
  */
 #define _GNU_SOURCE
-#include "common/world.h"
+#include "common/world_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/affinity.h"
-#include "common/agree.h"
 #include "common/world_gpu.h"
-
-/* What a process tells the others. */
-struct facts {
-    int32_t threads, gpus, device, pid, quota;
-    char host[64], boot_id[40], cpu[64];
-    struct cm_cpus cpus;
-    struct cm_digest options;
-    struct cm_gpu_facts gpu;
-};
 
 static void read_boot_id(char *buf, size_t size)
 {
@@ -39,7 +29,15 @@ static void read_boot_id(char *buf, size_t size)
     fclose(f);
 }
 
-static void fill_facts(const struct cm_opts *o, struct facts *f)
+/* The inode that stands for this process's network namespace; 0: unknown. */
+static uint64_t net_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/net", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+static void fill_facts(const struct cm_opts *o, struct cm_facts *f)
 {
     memset(f, 0, sizeof(*f));
     f->threads = o->launch.threads;
@@ -51,6 +49,7 @@ static void fill_facts(const struct cm_opts *o, struct facts *f)
         memcpy(f->host, "unknown", sizeof("unknown"));
     f->host[strcspn(f->host, ".")] = '\0';
     read_boot_id(f->boot_id, sizeof(f->boot_id));
+    f->net_namespace = net_namespace();
     cm_cpu_model(f->cpu, sizeof(f->cpu));
     cm_cpus_allowed(&f->cpus);
     cm_digest_fill(o, &f->options);
@@ -58,21 +57,8 @@ static void fill_facts(const struct cm_opts *o, struct facts *f)
         cm_backend_cuda.facts(&f->gpu);
 }
 
-/* No wire of this version leaves the machine; the boot id tells machines apart, names may not. */
-static enum cm_status check_one_machine(const struct cm_boot *b, const struct facts *all)
-{
-    for (int p = 1; p < b->nprocs; p++)
-        if (strcmp(all[p].boot_id, all[0].boot_id) != 0)
-            return CM_REFUSE(
-                b, CM_EUNSUP,
-                "processes run on several machines (process 0 on %s, process %d on %s): "
-                "this version has no wire between machines",
-                all[0].host, p, all[p].host);
-    return CM_OK;
-}
-
 /* mpirun -np 1 all_reduce_perf : -np 1 alltoall_perf */
-static enum cm_status check_programs(const struct cm_boot *b, const struct facts *all)
+static enum cm_status check_programs(const struct cm_boot *b, const struct cm_facts *all)
 {
     for (int p = 1; p < b->nprocs; p++)
         if (strcmp(all[p].options.program, all[0].options.program) != 0)
@@ -81,7 +67,7 @@ static enum cm_status check_programs(const struct cm_boot *b, const struct facts
     return CM_OK;
 }
 
-static enum cm_status check_options(const struct cm_boot *b, const struct facts *all)
+static enum cm_status check_options(const struct cm_boot *b, const struct cm_facts *all)
 {
     for (int p = 1; p < b->nprocs; p++) {
         const char *name = cm_digest_difference(&all[0].options, &all[p].options);
@@ -95,7 +81,7 @@ static enum cm_status check_options(const struct cm_boot *b, const struct facts 
     return CM_OK;
 }
 
-static enum cm_status count_ranks(const struct cm_boot *b, const struct facts *all,
+static enum cm_status count_ranks(const struct cm_boot *b, const struct cm_facts *all,
                                   struct cm_world *w)
 {
     int64_t n = 0;
@@ -130,23 +116,7 @@ static enum cm_status allocate(struct cm_world *w)
     return CM_OK;
 }
 
-static enum cm_status assign_cpus(const struct facts *all, struct cm_world *w)
-{
-    struct cm_cpus *masks = calloc((size_t)w->nprocs, sizeof(*masks));
-    struct cm_cpu_plan plan = {w->nprocs, masks, w->first_of, CM_MAX_CPUS};
-
-    if (masks == NULL)
-        return CM_FAIL(CM_ENOMEM, "no memory for %d processes", w->nprocs);
-    for (int p = 0; p < w->nprocs; p++) {
-        masks[p] = all[p].cpus;
-        plan.quota = all[p].quota < plan.quota ? all[p].quota : plan.quota;
-    }
-    w->oversubscribed = !cm_cpu_assign(&plan, w->cpu_of);
-    free(masks);
-    return CM_OK;
-}
-
-static void fill_info(const struct facts *f, struct cm_world *w, int proc, int rank)
+static void fill_info(const struct cm_facts *f, struct cm_world *w, int proc, int rank)
 {
     struct cm_rank_info *i = &w->infos[rank];
     struct cm_cpus cpus = f->cpus;
@@ -208,7 +178,7 @@ static enum cm_status check_ranks(const struct cm_boot *b, const struct cm_opts 
 }
 
 static enum cm_status choose_gpus(const struct cm_boot *b, const struct cm_opts *o,
-                                  const struct facts *all, struct cm_world *w)
+                                  const struct cm_facts *all, struct cm_world *w)
 {
     struct cm_gpu_claim *claims = calloc((size_t)w->nprocs, sizeof(*claims));
     enum cm_status st =
@@ -228,12 +198,10 @@ static enum cm_status choose_gpus(const struct cm_boot *b, const struct cm_opts 
 }
 
 static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
-                            const struct facts *all, struct cm_world *w)
+                            const struct cm_facts *all, struct cm_world *w)
 {
-    enum cm_status st = check_one_machine(b, all);
+    enum cm_status st = check_programs(b, all);
 
-    if (st == CM_OK)
-        st = check_programs(b, all);
     if (st == CM_OK)
         st = check_options(b, all);
     if (st == CM_OK)
@@ -242,13 +210,16 @@ static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
         st = check_ranks(b, o, w->n);
     if (st == CM_OK)
         st = cm_boot_agree(b, allocate(w));
+    if (st == CM_OK && o->launch.node_map != NULL &&
+        !cm_parse_node_map(o->launch.node_map, w->n, w->node_of))
+        st = CM_REFUSE(b, CM_EINVAL, "--node-map %s: needs one node per rank (%d)",
+                       o->launch.node_map, w->n);
     if (st == CM_OK)
-        st = cm_boot_agree(b, assign_cpus(all, w));
+        st = cm_world_find_domains(b, o, all, w);
+    if (st == CM_OK)
+        st = cm_boot_agree(b, cm_world_assign_cpus(all, b->proc, w));
     if (st != CM_OK)
         return st;
-    if (o->launch.node_map != NULL && !cm_parse_node_map(o->launch.node_map, w->n, w->node_of))
-        return CM_REFUSE(b, CM_EINVAL, "--node-map %s: needs one node per rank (%d)",
-                         o->launch.node_map, w->n);
     for (int p = 0; p < w->nprocs; p++)
         for (int r = w->first_of[p]; r < w->first_of[p + 1]; r++)
             fill_info(&all[p], w, p, r);
@@ -259,7 +230,7 @@ static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
 enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
                                struct cm_world *out)
 {
-    struct facts mine, *all = calloc((size_t)b->nprocs, sizeof(*all));
+    struct cm_facts mine, *all = calloc((size_t)b->nprocs, sizeof(*all));
     enum cm_status st = all != NULL ? CM_OK : CM_ENOMEM;
 
     memset(out, 0, sizeof(*out));
@@ -277,6 +248,7 @@ enum cm_status cm_world_gather(const struct cm_boot *b, const struct cm_opts *o,
 
 void cm_world_free(struct cm_world *w)
 {
+    cm_domains_free(&w->domains);
     free(w->first_of);
     free(w->infos);
     free(w->node_of);

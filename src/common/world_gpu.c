@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/p2p_level.h"
+
 /* Everything that is looked at; constant but for *w. */
 struct choice {
     const struct cm_boot *boot;
@@ -281,16 +283,31 @@ static bool known_near(const struct choice *c, int a, int b)
            (f->dev[other].peers >> own & 1) != 0;
 }
 
-static void choose_far(const struct choice *c)
+/* Does --p2p-level put all pairs out of reach? Collective if it asks how GPUs are connected. */
+static enum cm_status level_forbids(const struct choice *c, bool *far)
+{
+    const struct cm_world *w = c->w;
+    const char *level = c->opts->engine.p2p_level;
+
+    *far = level != NULL && strcmp(level, "loc") == 0;
+    if (level == NULL || *far || strcmp(level, "sys") == 0 || w->staged || w->domains.n > 1)
+        return CM_OK; /* staged: no GPU addresses another */
+    return cm_p2p_level(c->boot, level, w->infos, w->n, w->first_of[c->boot->proc], far);
+}
+
+static void choose_far(const struct choice *c, bool forbidden)
 {
     struct cm_world *w = c->w;
     const char *wire = c->opts->launch.wire;
 
-    w->far_only = c->opts->engine.p2p_disable || (wire != NULL && strcmp(wire, "shm") == 0);
+    w->far_only = forbidden || c->opts->engine.p2p_disable ||
+                  (wire != NULL && strcmp(wire, "shm") == 0);
     w->far = w->far_only && w->n > 1;
     for (int a = 0; a < w->n; a++)
         for (int b = 0; !w->far && b < a; b++)
             w->far = !known_near(c, a, b) && !known_near(c, b, a);
+    /* What reaches other nodes are ports in host memory, which the host fills. */
+    w->staged = w->staged || w->domains.n > 1 || c->opts->find.on; /* several communicators */
     if (w->staged)
         w->far = w->far_only = false;
 }
@@ -300,6 +317,7 @@ enum cm_status cm_world_choose_gpus(const struct cm_boot *b, const struct cm_opt
 {
     const struct choice c = {b, o, claims, w};
     enum cm_status st = choose_backend(&c);
+    bool forbidden = false;
 
     if (st != CM_OK || !w->cuda)
         return st;
@@ -315,6 +333,8 @@ enum cm_status cm_world_choose_gpus(const struct cm_boot *b, const struct cm_opt
     if (st == CM_OK)
         st = check_gangs(&c);
     if (st == CM_OK)
-        choose_far(&c);
+        st = level_forbids(&c, &forbidden);
+    if (st == CM_OK)
+        choose_far(&c, forbidden);
     return st;
 }

@@ -23,7 +23,4 @@ CM_MUST_CHECK enum cm_status cm_world_choose_gpus(const struct cm_boot *b, const
                                                   const struct cm_gpu_claim *claims,
                                                   struct cm_world *w);
 
-/* Process 0 logs, all return `st`. */
-#define CM_REFUSE(b, st, ...) ((b)->proc == 0 ? CM_FAIL((st), __VA_ARGS__) : (st))
-
 #endif

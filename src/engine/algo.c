@@ -53,8 +53,9 @@ enum cm_status cm_plan_build(const struct cm_algo *algo, const struct cm_build_a
     p->pieces = 1;
     p->min_depth = 1;
     st = a->n == 1 ? cm_build_alone(a, p) : build(a, p);
-    if (a->mode == CM_MODE_DIRECT)
-        p->min_depth = 1; /* it uses no ports */
+    p->ports = a->mode == CM_MODE_COPY || (algo->by_node && !cm_one_node(a->node, a->n));
+    if (!p->ports)
+        p->min_depth = 1;
     if (st != CM_OK) {
         cm_plan_free(p);
         return st;
@@ -96,6 +97,20 @@ bool cm_one_node(const int32_t *node, int n)
     while (node != NULL && r < n && node[r] == node[0])
         r++;
     return node == NULL || r == n;
+}
+
+int cm_count_nodes(const int32_t *node, int n)
+{
+    int count = node == NULL;
+
+    for (int r = 0; node != NULL && r < n; r++) {
+        int k = 0;
+
+        while (node[k] != node[r])
+            k++;
+        count += k == r;
+    }
+    return count;
 }
 
 int cm_in_blocks(enum cm_coll c, int n)

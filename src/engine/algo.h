@@ -21,7 +21,7 @@ struct cm_algo {
     const char *name;          /* "ring" */
     const char *what;          /* one line for --list */
     cm_build_fn *const *build; /* CM_NCOLLS entries; NULL: no form of that collective */
-    bool by_node;              /* goes by the node map: on several nodes in copy mode only */
+    bool by_node;              /* goes by the node map; on several nodes direct mode is mixed */
 };
 
 /* Rows, NULL-named last. Order is that of --list. */
@@ -39,7 +39,15 @@ void cm_plan_free(struct cm_plan *p); /* NULL is fine */
 
 /* Ring order of a node map: by node (that of the lowest rank first), then by rank. */
 void cm_order_by_node(const int32_t *node, int n, int32_t *order);
-bool cm_one_node(const int32_t *node, int n); /* also true for NULL */
+bool cm_one_node(const int32_t *node, int n);   /* also true for NULL */
+int cm_count_nodes(const int32_t *node, int n); /* different numbers; NULL: 1 */
+
+/* Whom rank a->rank deals with in tree 0 or 1 of the double binary tree of all_reduce. */
+struct cm_tree_place {
+    int parent; /* rank, -1: it is the top */
+    int nkids, kids[2];
+};
+struct cm_tree_place cm_tree_place(const struct cm_build_args *a, int which);
 
 /* Blocks of IN and OUT for a collective of n ranks (1 or n). */
 int cm_in_blocks(enum cm_coll c, int n);

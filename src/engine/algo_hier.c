@@ -54,6 +54,10 @@ static bool survey(struct cm_hier *h, const struct cm_build_args *a)
             h->node = h->nodes - 1;
             h->local = k - h->start[h->node];
         }
+        if (h->rank[k] == h->p->root) {
+            h->root_node = h->nodes - 1;
+            h->root_local = k - h->start[h->root_node];
+        }
     }
     h->start[h->nodes] = a->n;
     h->rails = a->n;
@@ -66,20 +70,71 @@ static bool survey(struct cm_hier *h, const struct cm_build_args *a)
     return true;
 }
 
-enum cm_status cm_hier_build(const struct cm_build_args *a, struct cm_plan *p, int cuts,
-                             cm_hier_form *form)
+static bool acts(const struct cm_hier *h, const struct cm_hier_form *form, int local)
 {
-    struct cm_hier h = {.p = p};
+    switch (form->actors) {
+    case CM_ACT_LEADERS:
+        return local < h->rails;
+    case CM_ACT_AGENT:
+        return cm_mate(h, local) == cm_agent(h, h->node);
+    default:
+        return true;
+    }
+}
+
+/* Mixed: add waits for the mates that act, or for all, to have reached `phase`; none: no fold. */
+static void wait_mates(const struct cm_hier *h, const struct cm_hier_form *form, bool all,
+                       int phase)
+{
+    bool open = false;
+
+    for (int k = 1; k < cm_node_size(h, h->node); k++) {
+        int mate = cm_mate_after(h, k);
+
+        if (!all && !acts(h, form, mate))
+            continue;
+        if (!open)
+            cm_add_fold(h->p);
+        open = true;
+        cm_wait_rank(h->p, cm_mate(h, mate), phase);
+    }
+}
+
+/* Mixed: let the mates at my buffers, if any comes; who acts waits until it may touch theirs. */
+static void enter(const struct cm_hier *h, const struct cm_hier_form *form)
+{
+    bool visited = false;
+
+    for (int k = 1; k < cm_node_size(h, h->node); k++)
+        visited |= acts(h, form, cm_mate_after(h, k));
+    if (visited)
+        cm_arrive(h->p);
+    if (acts(h, form, h->local))
+        wait_mates(h, form, true, 1);
+}
+
+/* Mixed: stay until the mates that act have done all they do to my buffers. */
+static void leave(const struct cm_hier *h, const struct cm_hier_form *form)
+{
+    wait_mates(h, form, false, CM_PHASE_DONE);
+}
+
+enum cm_status cm_hier_build(const struct cm_build_args *a, struct cm_plan *p,
+                             const struct cm_hier_form *form)
+{
+    struct cm_hier h = {.p = p, .mixed = a->mode == CM_MODE_DIRECT};
 
     if (cm_one_node(a->node, a->n))
         return cm_direct_builders[a->coll](a, p);
-    if (a->mode == CM_MODE_DIRECT)
-        return CM_EUNSUP;
     if (!survey(&h, a))
         return CM_FAIL(CM_ENOMEM, "plan: node map of %d ranks", a->n);
-    h.cuts = cuts == 0 ? h.nodes : cuts;
+    h.cuts = form->cuts == 0 ? h.nodes : form->cuts;
     cm_add_worker(p, 0);
-    form(&h);
+    if (h.mixed)
+        enter(&h, form);
+    form->write(&h);
+    if (h.mixed)
+        leave(&h, form);
     free(h.rank);
     return p->status;
 }
@@ -97,7 +152,7 @@ struct cm_index cm_rail_piece(const struct cm_hier *h, int rail, int step)
 
 void cm_give_pieces(const struct cm_hier *h, int step)
 {
-    for (int k = 1; k < cm_node_size(h, h->node); k++) {
+    for (int k = 1; !h->mixed && k < cm_node_size(h, h->node); k++) {
         int rail = cm_mate_after(h, k);
         struct cm_index piece = cm_rail_piece(h, rail, step);
 
@@ -108,7 +163,7 @@ void cm_give_pieces(const struct cm_hier *h, int step)
 
 void cm_take_pieces(const struct cm_hier *h, int step)
 {
-    for (int k = 1; k < cm_node_size(h, h->node); k++) {
+    for (int k = 1; !h->mixed && k < cm_node_size(h, h->node); k++) {
         int rail = cm_mate_after(h, k);
         struct cm_index piece = cm_rail_piece(h, rail, step);
 
@@ -119,9 +174,12 @@ void cm_take_pieces(const struct cm_hier *h, int step)
 
 void cm_from_mates(const struct cm_hier *h, struct cm_index chunk)
 {
-    for (int i = 0; i < cm_node_size(h, h->node); i++)
-        cm_from(h->p,
-                i == h->local ? cm_mine(h, CM_IN, chunk) : cm_port(cm_mate(h, i), CM_IN, chunk));
+    for (int i = 0; i < cm_node_size(h, h->node); i++) {
+        bool here = h->mixed || i == h->local;
+
+        cm_from(h->p, here ? cm_place(CM_IN, cm_mate(h, i), chunk)
+                           : cm_port(cm_mate(h, i), CM_IN, chunk));
+    }
 }
 
 void cm_to_mates(const struct cm_hier *h, enum cm_space numbering, struct cm_index chunk,
@@ -131,7 +189,7 @@ void cm_to_mates(const struct cm_hier *h, enum cm_space numbering, struct cm_ind
         int mate = cm_mate(h, cm_mate_after(h, k));
 
         if (mate != except)
-            cm_to(h->p, cm_port(mate, numbering, chunk));
+            cm_to(h->p, h->mixed ? cm_place(CM_OUT, mate, chunk) : cm_port(mate, numbering, chunk));
     }
 }
 
@@ -158,8 +216,8 @@ static void lead(const struct cm_hier *h, int step, int what)
 /* `count` equal steps from number `step` on; the number of the next. */
 static int steps(const struct cm_hier *h, int step, int count, int what)
 {
-    if (count <= 0)
-        return step;
+    if (count <= 0 || (h->mixed && !cm_leads_rail(h)))
+        return step + count;
     if (count > 1)
         cm_add_loop(h->p, count);
     if (what & SUM)
@@ -193,10 +251,7 @@ static void write_all_reduce(const struct cm_hier *h)
     steps(h, step, 1, RECV | SHARE);
 }
 
-static enum cm_status all_reduce(const struct cm_build_args *a, struct cm_plan *p)
-{
-    return cm_hier_build(a, p, 0, write_all_reduce);
-}
+static const struct cm_hier_form all_reduce_form = {.write = write_all_reduce};
 
 /* Of the node's partial sum in OUT and what peer node `peer` sent, in the order of nodes. */
 static void from_two(const struct cm_hier *h, int peer, struct cm_index piece)
@@ -265,34 +320,51 @@ static void write_doubling(const struct cm_hier *h)
     cm_take_pieces(h, 0);
 }
 
+static const struct cm_hier_form doubling_form = {.write = write_doubling, .cuts = 1};
+
+static enum cm_status all_reduce(const struct cm_build_args *a, struct cm_plan *p)
+{
+    return cm_hier_build(a, p, &all_reduce_form);
+}
+
 static enum cm_status all_reduce_doubling(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, write_doubling);
+    return cm_hier_build(a, p, &doubling_form);
 }
 
 static enum cm_status all_gather(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, cm_hier_all_gather);
+    return cm_hier_build(a, p, &cm_hier_all_gather);
 }
 
 static enum cm_status reduce_scatter(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, cm_hier_reduce_scatter);
+    return cm_hier_build(a, p, &cm_hier_reduce_scatter);
 }
 
 static enum cm_status alltoall(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, cm_hier_alltoall);
+    return cm_hier_build(a, p, &cm_hier_alltoall);
 }
 
 static enum cm_status broadcast(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, cm_hier_broadcast);
+    return cm_hier_build(a, p, &cm_hier_broadcast);
 }
 
 static enum cm_status reduce(const struct cm_build_args *a, struct cm_plan *p)
 {
-    return cm_hier_build(a, p, 1, cm_hier_reduce);
+    return cm_hier_build(a, p, &cm_hier_reduce);
+}
+
+static enum cm_status gather(const struct cm_build_args *a, struct cm_plan *p)
+{
+    return cm_hier_build(a, p, &cm_hier_gather);
+}
+
+static enum cm_status scatter(const struct cm_build_args *a, struct cm_plan *p)
+{
+    return cm_hier_build(a, p, &cm_hier_scatter);
 }
 
 cm_build_fn *const cm_hier_builders[CM_NCOLLS] = {
@@ -302,6 +374,8 @@ cm_build_fn *const cm_hier_builders[CM_NCOLLS] = {
     [CM_BROADCAST] = broadcast,
     [CM_REDUCE] = reduce,
     [CM_ALLTOALL] = alltoall,
+    [CM_GATHER] = gather,
+    [CM_SCATTER] = scatter,
 };
 
 cm_build_fn *const cm_hierdbl_builders[CM_NCOLLS] = {

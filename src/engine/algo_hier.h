@@ -1,5 +1,8 @@
 /*
- * What the files of the hierarchical algorithms share: who is where.
+ * What the files of the hierarchical algorithms share: who is where, and how
+ * data moves inside a node. In copy mode through ports. In direct mode, the
+ * mixed form, the ranks that act load from their mates' IN and store to their
+ * OUT, so that there is one copy where ports need two; the others only let them.
  *
  * Nodes are numbered 0, 1, ... by their lowest rank, the ranks of a node 0, 1,
  * ... likewise ("local index"). There are as many rails as the smallest node
@@ -16,22 +19,26 @@ struct cm_hier {
     int32_t *rank;  /* all ranks, grouped by node */
     int32_t *start; /* first entry in `rank` of each node; nodes + 1 entries */
     int nodes, rails;
-    int largest; /* ranks of the largest node */
-    int node;    /* where this rank is */
-    int local;   /* and its local index */
-    int cuts;    /* pieces of a block that one rail carries */
+    int largest;               /* ranks of the largest node */
+    int node;                  /* where this rank is */
+    int local;                 /* and its local index */
+    int root_node, root_local; /* where the root is */
+    int cuts;                  /* pieces of a block that one rail carries */
+    bool mixed;                /* direct mode */
 };
 
-/* Write the plan: form(h) adds its folds to h->p. */
-typedef void cm_hier_form(const struct cm_hier *h);
+/* Mixed: which ranks of a node load from and store to the buffers of the others. */
+enum cm_hier_actors { CM_ACT_LEADERS, CM_ACT_ALL, CM_ACT_AGENT };
 
-/*
- * Build by `form`; on one node by direct exchange, in either mode. On several
- * nodes CM_EUNSUP in direct mode: there is no shared memory between them. cuts:
- * pieces of a block that a rail carries, 0: one for each node.
- */
-enum cm_status cm_hier_build(const struct cm_build_args *a, struct cm_plan *p, int cuts,
-                             cm_hier_form *form);
+struct cm_hier_form {
+    void (*write)(const struct cm_hier *h); /* adds folds to h->p */
+    int cuts; /* pieces of a block that a rail carries, 0: one for each node */
+    enum cm_hier_actors actors;
+};
+
+/* Build by `form`; on one node by direct exchange. */
+enum cm_status cm_hier_build(const struct cm_build_args *a, struct cm_plan *p,
+                             const struct cm_hier_form *form);
 
 static inline int cm_node_size(const struct cm_hier *h, int node)
 {
@@ -68,6 +75,23 @@ static inline int cm_rail_peer(const struct cm_hier *h, int step)
     return cm_node_rank(h, cm_node_after(h, step), h->local);
 }
 
+/*
+ * gather and scatter: the rank of a node that deals with the root, that of the root's local
+ * index or the highest there is. At home it is the root.
+ */
+static inline int cm_agent(const struct cm_hier *h, int node)
+{
+    int last = cm_node_size(h, node) - 1;
+
+    return cm_node_rank(h, node, h->root_local < last ? h->root_local : last);
+}
+
+/* Nodes from the root's to mine, along the ring. */
+static inline int cm_from_root(const struct cm_hier *h)
+{
+    return cm_wrap(h->node - h->root_node, h->nodes);
+}
+
 static inline bool cm_leads_rail(const struct cm_hier *h)
 {
     return h->local < h->rails;
@@ -87,10 +111,11 @@ static inline struct cm_operand cm_mine(const struct cm_hier *h, enum cm_space s
  */
 struct cm_index cm_rail_piece(const struct cm_hier *h, int rail, int step);
 
-/* Give my IN piece of each rail to its leader here, but keep that of my own rail. */
+/* Give my IN piece of each rail to its leader here, but keep that of my own rail. Mixed: nothing,
+   as the leader takes it. */
 void cm_give_pieces(const struct cm_hier *h, int step);
 
-/* Take the result of each rail but mine from its leader here. */
+/* Take the result of each rail but mine from its leader here. Mixed: nothing. */
 void cm_take_pieces(const struct cm_hier *h, int step);
 
 /* Sources of the open fold: IN chunk of all ranks of the node, by local index. */
@@ -101,10 +126,12 @@ void cm_to_mates(const struct cm_hier *h, enum cm_space numbering, struct cm_ind
                  int except);
 
 /* algo_hier_block.c, algo_hier_root.c: forms for the rows of cm_algos. */
-void cm_hier_all_gather(const struct cm_hier *h);
-void cm_hier_reduce_scatter(const struct cm_hier *h);
-void cm_hier_alltoall(const struct cm_hier *h);
-void cm_hier_broadcast(const struct cm_hier *h);
-void cm_hier_reduce(const struct cm_hier *h);
+extern const struct cm_hier_form cm_hier_all_gather;
+extern const struct cm_hier_form cm_hier_reduce_scatter;
+extern const struct cm_hier_form cm_hier_alltoall;
+extern const struct cm_hier_form cm_hier_broadcast;
+extern const struct cm_hier_form cm_hier_reduce;
+extern const struct cm_hier_form cm_hier_gather;
+extern const struct cm_hier_form cm_hier_scatter;
 
 #endif

@@ -25,6 +25,25 @@ static int my_block(const struct cm_hier *h, int node, int round)
     return cm_leads_rail(h) ? block_of(h, node, h->local, round) : -1;
 }
 
+/* all_gather: the block of local index i of my node, if it is of this round. */
+static void gather_mate(const struct cm_hier *h, int round, int i)
+{
+    bool mine = i % h->rails == h->local;
+    struct cm_index block = cm_at(cm_mate(h, i));
+
+    if (i / h->rails != round || (h->mixed && !mine))
+        return;
+    cm_add_fold(h->p);
+    if (h->mixed) { /* the mate itself stores to my OUT */
+        cm_from(h->p, cm_place(CM_IN, cm_mate(h, i), cm_at(0)));
+    } else {
+        cm_from(h->p, cm_port(cm_mate(h, i), CM_OUT, block));
+        cm_to(h->p, cm_mine(h, CM_OUT, block));
+    }
+    if (mine)
+        cm_to(h->p, cm_port(cm_rail_peer(h, 1), CM_OUT, block));
+}
+
 /* all_gather: the ranks of this round show their blocks to the node; leaders send them on. */
 static void show_own(const struct cm_hier *h, int round)
 {
@@ -37,16 +56,8 @@ static void show_own(const struct cm_hier *h, int round)
             cm_to(h->p, cm_port(cm_rail_peer(h, 1), CM_OUT, mine));
         cm_to_mates(h, CM_OUT, mine, -1);
     }
-    for (int k = 1; k < size; k++) {
-        int i = cm_mate_after(h, size - k);
-        struct cm_index block = cm_at(cm_mate(h, i));
-
-        if (i / h->rails != round)
-            continue;
-        cm_copy_fold(h->p, cm_port(cm_mate(h, i), CM_OUT, block), cm_mine(h, CM_OUT, block));
-        if (i % h->rails == h->local)
-            cm_to(h->p, cm_port(cm_rail_peer(h, 1), CM_OUT, block));
-    }
+    for (int k = 1; k < size; k++)
+        gather_mate(h, round, cm_mate_after(h, size - k));
 }
 
 /* all_gather: the blocks that come from `step` nodes before. */
@@ -62,7 +73,7 @@ static void pass_on(const struct cm_hier *h, int round, int step)
             cm_to(h->p, cm_port(cm_rail_peer(h, 1), CM_OUT, cm_at(block)));
         cm_to_mates(h, CM_OUT, cm_at(block), -1);
     }
-    for (int k = 1; k < size; k++) {
+    for (int k = 1; !h->mixed && k < size; k++) {
         int rail = cm_mate_after(h, size - k);
 
         block = rail < h->rails ? block_of(h, from, rail, round) : -1;
@@ -77,7 +88,7 @@ static void pass_on(const struct cm_hier *h, int round, int step)
  * (M-1)/M of the blocks of its rail along it and all of them to its mates: in
  * all (n-1)/n V with even nodes.
  */
-void cm_hier_all_gather(const struct cm_hier *h)
+static void write_all_gather(const struct cm_hier *h)
 {
     h->p->min_depth = h->nodes > 2 ? 2 : 1;
     for (int round = 0; round < rounds(h); round++) {
@@ -87,10 +98,12 @@ void cm_hier_all_gather(const struct cm_hier *h)
     }
 }
 
+const struct cm_hier_form cm_hier_all_gather = {write_all_gather, 1, CM_ACT_ALL};
+
 /* reduce_scatter: my inputs to the leaders, for the blocks of node `to`. */
 static void give_blocks(const struct cm_hier *h, int round, int to)
 {
-    for (int k = 1; k < cm_node_size(h, h->node); k++) {
+    for (int k = 1; !h->mixed && k < cm_node_size(h, h->node); k++) {
         int rail = cm_mate_after(h, k);
         int block = rail < h->rails ? block_of(h, to, rail, round) : -1;
 
@@ -111,8 +124,8 @@ static void add_up(const struct cm_hier *h, int round, int step, int block)
     cm_from_mates(h, cm_at(block));
     if (!last)
         cm_to(h->p, cm_port(cm_rail_peer(h, 1), CM_IN, cm_at(block)));
-    else if (round == 0)
-        cm_to(h->p, cm_mine(h, CM_OUT, cm_at(0)));
+    else if (round == 0 || h->mixed)
+        cm_to(h->p, cm_place(CM_OUT, block, cm_at(0)));
     else
         cm_to(h->p, cm_port(block, CM_IN, cm_at(block)));
     if (last)
@@ -124,7 +137,7 @@ static void add_up(const struct cm_hier *h, int round, int step, int block)
  * blocks of its rail along it, every rank its inputs for the other rails to
  * their leaders: in all (n-1)/n V with even nodes.
  */
-void cm_hier_reduce_scatter(const struct cm_hier *h)
+static void write_reduce_scatter(const struct cm_hier *h)
 {
     h->p->min_depth = h->nodes > 2 ? 2 : 1;
     for (int round = 0; round < rounds(h); round++) {
@@ -135,13 +148,25 @@ void cm_hier_reduce_scatter(const struct cm_hier *h)
             if (block >= 0)
                 add_up(h, round, step, block);
         }
-        if (round > 0 && h->local / h->rails == round)
+        if (!h->mixed && round > 0 && h->local / h->rails == round)
             cm_copy_fold(h->p, cm_port(cm_mate(h, h->local % h->rails), CM_OUT, cm_at(0)),
                          cm_mine(h, CM_OUT, cm_at(0)));
     }
 }
 
-/* alltoall inside the node. */
+const struct cm_hier_form cm_hier_reduce_scatter = {write_reduce_scatter, 1, CM_ACT_LEADERS};
+
+/* alltoall inside the node, mixed. */
+static void pull(const struct cm_hier *h)
+{
+    for (int k = 0; k < cm_node_size(h, h->node); k++) {
+        int r = cm_mate(h, cm_mate_after(h, k));
+
+        cm_copy_fold(h->p, cm_place(CM_IN, r, cm_at(h->p->rank)), cm_mine(h, CM_OUT, cm_at(r)));
+    }
+}
+
+/* The same through ports. */
 static void exchange(const struct cm_hier *h)
 {
     int size = cm_node_size(h, h->node);
@@ -176,14 +201,15 @@ static void send_off(const struct cm_hier *h, const struct shift *s)
     if (s->turn >= size)
         return;
     block = rail < h->rails && rail != h->local ? block_of(h, s->to, rail, s->round) : -1;
-    if (block >= 0)
+    if (block >= 0 && !h->mixed)
         cm_copy_fold(h->p, cm_mine(h, CM_IN, cm_at(block)),
                      cm_port(cm_mate(h, rail), CM_IN, cm_at(block)));
     block = my_block(h, s->to, s->round);
     if (block >= 0)
         cm_copy_fold(h->p,
-                     source == h->local ? cm_mine(h, CM_IN, cm_at(block))
-                                        : cm_port(cm_mate(h, source), CM_IN, cm_at(block)),
+                     h->mixed || source == h->local
+                         ? cm_place(CM_IN, cm_mate(h, source), cm_at(block))
+                         : cm_port(cm_mate(h, source), CM_IN, cm_at(block)),
                      cm_port(cm_node_rank(h, s->to, h->local), CM_IN, cm_at(block)));
 }
 
@@ -196,11 +222,11 @@ static void receive(const struct cm_hier *h, const struct shift *s)
 
     if (s->turn >= size)
         return;
-    if (mate == h->p->rank)
-        cm_copy_fold(h->p, cm_port(peer, CM_OUT, block), cm_mine(h, CM_OUT, block));
+    if (mate == h->p->rank || (mate >= 0 && h->mixed))
+        cm_copy_fold(h->p, cm_port(peer, CM_OUT, block), cm_place(CM_OUT, mate, block));
     else if (mate >= 0)
         cm_copy_fold(h->p, cm_port(peer, CM_OUT, block), cm_port(mate, CM_OUT, block));
-    else if (!cm_leads_rail(h) && h->local / h->rails == s->round)
+    else if (!h->mixed && !cm_leads_rail(h) && h->local / h->rails == s->round)
         cm_copy_fold(h->p, cm_port(cm_mate(h, rail), CM_OUT, block), cm_mine(h, CM_OUT, block));
 }
 
@@ -211,9 +237,12 @@ static void receive(const struct cm_hier *h, const struct shift *s)
  * (n-M)/n V inside the node. (A block keeps its length on the way, a forwarder
  * does not know others: there is no such form of alltoallv.)
  */
-void cm_hier_alltoall(const struct cm_hier *h)
+static void write_alltoall(const struct cm_hier *h)
 {
-    exchange(h);
+    if (h->mixed)
+        pull(h);
+    else
+        exchange(h);
     for (int shift = 1; shift < h->nodes; shift++) {
         struct shift s = {.to = cm_node_after(h, shift), .from = cm_node_after(h, -shift)};
 
@@ -225,3 +254,5 @@ void cm_hier_alltoall(const struct cm_hier *h)
         }
     }
 }
+
+const struct cm_hier_form cm_hier_alltoall = {write_alltoall, 1, CM_ACT_ALL};

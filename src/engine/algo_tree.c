@@ -277,6 +277,14 @@ static enum cm_status broadcast(const struct cm_build_args *a, struct cm_plan *p
     return p->status;
 }
 
+struct cm_tree_place cm_tree_place(const struct cm_build_args *a, int which)
+{
+    struct tree t = {.a = a, .which = which, .m = a->n, .top = -1};
+    struct node v = node_of(&t, a->rank);
+
+    return (struct cm_tree_place){v.parent, v.nkids, {v.kids[0], v.kids[1]}};
+}
+
 cm_build_fn *const cm_tree_builders[CM_NCOLLS] = {
     [CM_ALL_REDUCE] = all_reduce,
     [CM_BROADCAST] = broadcast,

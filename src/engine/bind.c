@@ -109,6 +109,7 @@ static void bind_operands(struct binder *d, const struct cm_operand *o, int coun
         *to = (struct cm_bound_operand){o[k].space, o[k].rank, s.at};
         if (has_length(&o[k]) || (o[k].space == CM_PORT && f->len == SIZE_MAX))
             f->len = s.len;
+        f->fills |= o[k].space == CM_PORT;
     }
 }
 
@@ -143,8 +144,11 @@ static enum cm_status bind_fold(struct binder *d, const struct cm_fold *f, const
                                  .wait = b->nwaits,
                                  .len = SIZE_MAX,
                                  .post = f->post,
-                                 .divide = f->complete};
+                                 .divide = f->complete,
+                                 .refer = -1,
+                                 .place = -1};
     bind_operands(d, &d->plan->operands[f->from], f->nfrom, i, to);
+    to->fills = false; /* so far it only empties them */
     bind_operands(d, &d->plan->operands[f->to], f->nto, i, to);
     bind_waits(d, f, i, to);
     if (to->len == SIZE_MAX) /* SCRATCH to SCRATCH: its chunks are as long as the longest */
@@ -195,16 +199,26 @@ static enum cm_status bind_range(struct binder *d, int first, int end)
     return st;
 }
 
-/* Mark the first of the trailing folds that only wait: CM_PHASE_DONE is posted before it. */
-static void mark_exit(struct cm_bound *b, const struct cm_bound_worker *w)
+static bool has_operands(const struct cm_bound_fold *f)
 {
-    int k = w->first + w->nfolds;
+    return f->nfrom + f->nto > 0;
+}
 
-    while (k > w->first && b->folds[k - 1].nfrom + b->folds[k - 1].nto == 0 &&
-           !b->folds[k - 1].post)
-        k--;
-    if (k < w->first + w->nfolds)
-        b->folds[k].done_first = true;
+/*
+ * Find what belongs to the first pass and to the last one, and mark the first of
+ * the trailing folds that only wait: CM_PHASE_DONE is posted before it.
+ */
+static void mark_ends(struct cm_bound *b, struct cm_bound_worker *w)
+{
+    struct cm_bound_fold *folds = b->folds + w->first;
+
+    w->exit = w->nfolds;
+    while (w->exit > 0 && !has_operands(&folds[w->exit - 1]) && !folds[w->exit - 1].post)
+        w->exit--;
+    while (w->enter < w->exit && !has_operands(&folds[w->enter]))
+        w->enter++;
+    if (w->exit < w->nfolds)
+        folds[w->exit].done_first = true;
 }
 
 static enum cm_status bind_workers(struct binder *d)
@@ -222,7 +236,7 @@ static enum cm_status bind_workers(struct binder *d)
             w->line = k + d->rep * p->nworkers;
             st = bind_range(d, p->workers[k].first, p->workers[k].first + p->workers[k].nfolds);
             w->nfolds = d->b->nfolds - w->first;
-            mark_exit(d->b, w);
+            mark_ends(d->b, w);
             d->b->nworkers++;
         }
     }
@@ -264,7 +278,7 @@ static enum cm_status bind_plan(struct cm_comm *c, struct cm_bound *b, const str
     if (b->scratch_used > c->scratch_bytes)
         return CM_FAIL(CM_ENOMEM, "%s %s needs %zu bytes of scratch memory, there are %zu",
                        cm_colls[p->coll].name, p->algo, b->scratch_used, c->scratch_bytes);
-    b->cap = p->mode == CM_MODE_COPY ? b->choice.chunk / b->esize : share;
+    b->cap = p->ports ? b->choice.chunk / b->esize : share;
     b->npasses = b->cap == 0 || share <= b->cap ? 1 : (share + b->cap - 1) / b->cap;
     return bind_workers(&d);
 }
@@ -275,7 +289,7 @@ static int fit_channels(const struct cm_comm *c, const struct cm_plan *p, int wa
     int most = c->limits.channels / p->nchannels, lines = c->limits.workers / p->nworkers;
     int reps = want / p->nchannels;
 
-    if (p->mode == CM_MODE_DIRECT)
+    if (!p->ports)
         most = lines;
     reps = reps < most ? reps : most;
     reps = reps < lines ? reps : lines;
@@ -297,7 +311,7 @@ static enum cm_status build_and_bind(struct cm_comm *c, struct cm_bound *b)
     if (st == CM_EUNSUP)
         return CM_FAIL(st, "%s %s has no form in %s mode on several nodes", cm_colls[a.coll].name,
                        b->choice.algo, a.mode == CM_MODE_COPY ? "copy" : "direct");
-    if (st == CM_OK && p->nchannels > c->limits.channels && p->mode == CM_MODE_COPY)
+    if (st == CM_OK && p->nchannels > c->limits.channels && p->ports)
         st = CM_FAIL(CM_EINVAL, "%s %s needs %d channels, there are %d", cm_colls[a.coll].name,
                      p->algo, p->nchannels, c->limits.channels);
     if (st == CM_OK) {
@@ -307,6 +321,8 @@ static enum cm_status build_and_bind(struct cm_comm *c, struct cm_bound *b)
             b->choice.channels = p->nchannels;
         }
         st = bind_plan(c, b, p);
+        if (st == CM_OK && p->ports)
+            cm_bind_far(c, b);
         b->choice.channels *= b->reps;
     }
     cm_plan_free(p);
@@ -331,6 +347,7 @@ enum cm_status cm_bind(struct cm_comm *c, const struct cm_key *k, const struct c
     b->out_bytes = cm_key_bytes(c, k, CM_OUT);
     b->stream = wants_stream(c, b);
     b->reduce = cm_reduce_kernel(k->dtype, k->op, b->stream);
+    b->reduce_cached = cm_reduce_kernel(k->dtype, k->op, false);
     b->divisor = avg ? c->n : 1;
     b->premul = cm_colls[k->coll].reduces && k->op == CM_MULSUM;
     b->ll = choice->chunk == 0 && choice->proto == CM_PROTO_LL &&

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/stuck.h"
 #include "engine/comm_int.h"
 #include "engine/span.h"
 
@@ -25,15 +24,28 @@ static bool same_key(const struct cm_key *a, const struct cm_key *b)
 }
 
 /* Ring order: by node, so that a ring enters and leaves each node once. */
-static void fill_order(struct cm_comm *c, const int32_t *node)
+static void fill_order(struct cm_comm *c, const struct cm_comm_args *a)
 {
     for (int r = 0; r < c->n; r++)
-        c->node[r] = node != NULL ? node[r] : 0;
-    c->one_node = cm_one_node(c->node, c->n);
+        c->node[r] = a->node != NULL ? a->node[r] : 0;
+    c->nodes = cm_count_nodes(c->node, c->n);
+    c->one_node = c->nodes == 1;
     cm_order_by_node(c->node, c->n, c->order);
+    c->by_topology = a->order != NULL;
     c->contiguous = true;
-    for (int r = 0; r < c->n; r++)
+    for (int r = 0; r < c->n; r++) {
+        c->order[r] = a->order != NULL ? a->order[r] : c->order[r];
         c->contiguous &= c->order[r] == r;
+    }
+}
+
+/* Ports go on where an earlier communicator left them: each end counts in its own line. */
+static void take_counts(struct cm_port *send, struct cm_port *recv)
+{
+    send->count = atomic_load_explicit(&send->lines->tail, memory_order_acquire);
+    send->seen = atomic_load_explicit(&send->lines->head, memory_order_acquire);
+    recv->count = atomic_load_explicit(&recv->lines->head, memory_order_acquire);
+    recv->seen = atomic_load_explicit(&recv->lines->tail, memory_order_acquire);
 }
 
 static void fill_ports(struct cm_comm *c)
@@ -50,7 +62,22 @@ static void fill_ports(struct cm_comm *c)
             c->recv[k].lines = (struct cm_port_lines *)((char *)c->base + from);
             c->send[k].slots = (unsigned char *)(c->send[k].lines + 1);
             c->recv[k].slots = (unsigned char *)(c->recv[k].lines + 1);
+            c->send[k].far = c->recv[k].far = cm_local_of(l, c->world[peer]) < 0 &&
+                                              c->remote != NULL && c->remote->far;
+            if (c->first_op > 0) /* else unused ports stay untouched, and cost no memory */
+                take_counts(&c->send[k], &c->recv[k]);
         }
+    }
+}
+
+void cm_comm_discard(void *base, const struct cm_layout *l, int rank, const int32_t *from, int n)
+{
+    for (int k = 0; k < n * l->channels; k++) {
+        size_t at = cm_port_at(l, from[k / l->channels], rank, k % l->channels);
+        struct cm_port_lines *p = (struct cm_port_lines *)((char *)base + at);
+
+        atomic_store_explicit(&p->head, atomic_load_explicit(&p->tail, memory_order_acquire),
+                              memory_order_release);
     }
 }
 
@@ -72,15 +99,42 @@ static bool allocate(struct cm_comm *c)
            c->src && c->dst && c->scale;
 }
 
+/* Where operations start, and that all before are finished: see cm_comm_open(). */
+static enum cm_status start_at(struct cm_comm *c, const struct cm_comm_args *a)
+{
+    uint64_t last = 0;
+
+    for (int w = 0; w < CM_MAX_WORKERS; w++) {
+        uint64_t seq = atomic_load_explicit(&c->self->lines[w].seq, memory_order_relaxed);
+
+        last = seq >> CM_PHASE_BITS > last ? seq >> CM_PHASE_BITS : last;
+    }
+    if (a->first_op >= CM_MAX_OP || last > a->first_op)
+        return CM_FAIL(CM_EINVAL,
+                       "rank %d has run operations on this segment before: the last was %llu, the "
+                       "next would come after %llu",
+                       c->rank, (unsigned long long)last, (unsigned long long)a->first_op);
+    if (a->first_op > 0 && a->gpu != NULL && !a->gpu->exec->reopens)
+        return CM_FAIL(CM_EUNSUP, "ranks on GPUs (%s) have one communicator in a run",
+                       a->gpu->exec->name);
+    c->op = c->first_op = c->finished_min = a->first_op;
+    for (int r = 0; r < c->n; r++)
+        c->finished[r] = a->first_op;
+    return CM_OK;
+}
+
 static enum cm_status fill(struct cm_comm *c, const struct cm_comm_args *a)
 {
     long llc = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    enum cm_status st;
 
     if (!allocate(c))
         return CM_FAIL(CM_ENOMEM, "communicator of %d ranks", c->n);
     for (int r = 0; r < c->n; r++) {
         c->world[r] = a->world[r];
         c->peer[r] = cm_rank_shared(a->base, a->layout, a->world[r]);
+        if (cm_local_of(a->layout, a->world[r]) < 0)
+            c->remote = a->waiter->remote;
     }
     c->self = c->peer[c->rank];
     c->arena_at = cm_arena_at(a->layout, a->world[a->rank]);
@@ -88,13 +142,12 @@ static enum cm_status fill(struct cm_comm *c, const struct cm_comm_args *a)
     c->slot_stride = cm_slot_stride(a->layout);
     c->llc_bytes = llc > 0 ? (size_t)llc : DEFAULT_LLC;
     c->limits = (struct cm_limits){a->layout->channels, CM_MAX_WORKERS, a->layout->slot_bytes};
-    if (atomic_load_explicit(&c->self->lines[0].seq, memory_order_relaxed) != 0)
-        return CM_FAIL(CM_EINVAL, "rank %d has run operations on this segment before", c->rank);
-    fill_order(c, a->node);
+    st = start_at(c, a);
+    if (st != CM_OK)
+        return st;
+    fill_order(c, a);
     fill_ports(c);
     if (a->gpu != NULL) {
-        enum cm_status st;
-
         c->gpu = *a->gpu;
         c->exec = a->gpu->exec;
         st = c->exec->open(c);
@@ -168,100 +221,12 @@ static struct cm_key key_of(const struct cm_op_args *a)
                            .in_place = a->in_place};
 }
 
-/* Bytes of the larger buffer of a rank: what the tuning table goes by. */
-static size_t key_bytes(const struct cm_comm *c, const struct cm_key *k)
-{
-    struct cm_extent e = {c->n, 1, k->count, cm_dtypes[k->dtype].bytes, k->matrix};
-    size_t most = 0;
-
-    for (int r = 0; r < (k->matrix == NULL ? 1 : c->n); r++) {
-        size_t in = cm_space_elems(&e, CM_IN, r, cm_in_blocks(k->coll, c->n));
-        size_t out = cm_space_elems(&e, CM_OUT, r, cm_out_blocks(k->coll, c->n));
-
-        most = in > most ? in : most;
-        most = out > most ? out : most;
-    }
-    return most * e.esize;
-}
-
-/*
- * Apply what the user forces. A slot payload of 0 stands for the shared LL
- * slots; asking for copy mode by name means the ports between pairs.
- */
-static void apply_force(const struct cm_comm *c, struct cm_choice *ch)
-{
-    const struct cm_force *f = &c->force;
-
-    if (f->algo != NULL)
-        ch->algo = f->algo;
-    if (f->mode >= 0)
-        ch->mode = (enum cm_mode)f->mode;
-    if (f->proto == CM_PROTO_SIMPLE && ch->proto == CM_PROTO_LL && f->mode < 0)
-        ch->mode = CM_MODE_DIRECT; /* the table's copy mode was for the sake of LL */
-    if (f->proto != CM_PROTO_AUTO)
-        ch->proto = f->proto;
-    if (f->channels > 0)
-        ch->channels = f->channels;
-    ch->chunk = f->chunk > 0 ? f->chunk : ch->chunk;
-}
-
-/* May the operation go through the shared LL slots? */
-static bool fits_ll(const struct cm_comm *c, const struct cm_key *k, const struct cm_choice *ch)
-{
-    const struct cm_force *f = &c->force;
-    struct cm_ll_shape shape;
-
-    return ch->proto == CM_PROTO_LL && f->mode != CM_MODE_COPY && f->chunk == 0 &&
-           f->channels <= 1 && (f->algo == NULL || strcmp(f->algo, "direct") == 0) &&
-           cm_ll_shape(c, k, &shape);
-}
-
-/* On several nodes an algorithm that goes by the node map uses ports. */
-static void fit_nodes(const struct cm_comm *c, const struct cm_algo *algo, struct cm_choice *ch)
-{
-    if (c->one_node || !algo->by_node || c->force.mode >= 0)
-        return;
-    ch->mode = CM_MODE_COPY;
-    if (c->force.proto != CM_PROTO_LL)
-        ch->proto = CM_PROTO_SIMPLE; /* the table's LL means the shared slots */
-}
-
-static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
-{
-    const struct cm_algo *algo;
-
-    if (!cm_tune_find(c->tune, k->coll, c->n, key_bytes(c, k), ch))
-        return CM_FAIL(CM_EUNSUP, "no tuning rule for %s", cm_colls[k->coll].name);
-    apply_force(c, ch);
-    algo = cm_algo_find(ch->algo);
-    if (algo == NULL || algo->build[k->coll] == NULL)
-        return CM_FAIL(CM_EUNSUP, "%s has no %s algorithm", cm_colls[k->coll].name, ch->algo);
-    fit_nodes(c, algo, ch);
-    if (c->exec != NULL && c->exec->choose != NULL)
-        return c->exec->choose(c, k, ch);
-    if (fits_ll(c, k, ch)) {
-        ch->mode = CM_MODE_COPY;
-        ch->channels = 1;
-        ch->chunk = 0;
-        return CM_OK;
-    }
-    if (c->force.mode < 0 && ch->proto == CM_PROTO_LL && c->force.proto != CM_PROTO_LL)
-        ch->mode = CM_MODE_DIRECT; /* the table's LL rule does not fit: small but not shared */
-    if (ch->mode == CM_MODE_DIRECT) {
-        ch->proto = CM_PROTO_SIMPLE;
-        ch->chunk = 0;
-    } else if (ch->chunk == 0 || ch->chunk > c->limits.slot_bytes) {
-        ch->chunk = c->limits.slot_bytes;
-    }
-    return CM_OK;
-}
-
 enum cm_status cm_comm_choice(const struct cm_comm *c, const struct cm_op_args *a,
                               struct cm_choice *out)
 {
     struct cm_key k = key_of(a);
 
-    return choose(c, &k, out);
+    return cm_choose(c, &k, out);
 }
 
 /* What other ranks compare and the time-out report tells. */
@@ -328,12 +293,12 @@ static enum cm_status find_bound(struct cm_comm *c, const struct cm_op_args *a,
             return CM_OK;
         }
     }
-    st = choose(c, &k, &choice);
+    st = cm_choose(c, &k, &choice);
     if (st == CM_OK)
         st = cm_bind(c, &k, &choice, out);
     if (st != CM_OK)
         return st;
-    cm_trace_bound(c, *out, key_bytes(c, &k));
+    cm_trace_bound(c, *out, cm_key_largest(c, &k));
     cm_bound_free(c->binds[c->next_bind]);
     c->binds[c->next_bind] = *out;
     c->next_bind = (c->next_bind + 1) % CM_BINDS;
@@ -376,13 +341,7 @@ bool cm_comm_leads(const struct cm_comm *c)
 
 enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer)
 {
-    struct cm_text text;
-
-    cm_mismatch_compose(c->waiter, c->world[peer], &text);
-    if (!cm_abort_raise(c->waiter->abort, CM_EMISMATCH, c->world[c->rank]))
-        return CM_EABORT;
-    cm_text_write(&text);
-    return CM_EMISMATCH;
+    return cm_fail_mismatch(c->waiter, c->world[peer]);
 }
 
 const int32_t *cm_comm_order(const struct cm_comm *c)

@@ -47,6 +47,7 @@ struct cm_comm_args {
     int rank, n;          /* in this communicator */
     const int32_t *world; /* world rank of each of the n ranks */
     const int32_t *node;  /* node number of each of the n ranks, or NULL: one node */
+    const int32_t *order; /* ring order, grouped by node, or NULL: by node, then by rank */
     void *base;           /* segment as mapped here */
     const struct cm_layout *layout;
     const struct cm_waiter *waiter;   /* how this rank waits; must outlive the communicator */
@@ -54,16 +55,38 @@ struct cm_comm_args {
     struct cm_force force;
     const struct cm_trace *trace; /* told what is chosen and bound; must outlive it; NULL: nobody */
     const struct cm_comm_gpu *gpu; /* NULL: host. Copied */
+    /*
+     * Operations of this communicator are numbered from first_op + 1 on, below CM_MAX_OP. The
+     * same on all its ranks, and not below the last operation that any of them has run on this
+     * segment; 0 for the first communicator.
+     */
+    uint64_t first_op;
 };
+
+/* Numbers of operations have as many bits as flags of the LL protocol leave them. */
+#define CM_MAX_OP ((uint64_t)1 << 40)
 
 struct cm_comm;
 
 /*
- * Local. *out untouched unless CM_OK. CM_ENOMEM, CM_EINVAL. A rank opens one
- * communicator in the life of a segment: operations are counted in it.
+ * Local. *out untouched unless CM_OK. CM_ENOMEM, CM_EINVAL.
+ *
+ * A rank may open one communicator after the other on a segment, with other ranks
+ * and in another order each time: lines, flags and ports go on counting. Between the
+ * last operation on one and the opening of the next, all ranks of both must have met
+ * (a barrier of the harness): nobody reads what the former have published any more.
+ * CM_EUNSUP: a second one on GPUs whose kernels run the plans.
  */
 CM_MUST_CHECK enum cm_status cm_comm_open(const struct cm_comm_args *a, struct cm_comm **out);
 void cm_comm_close(struct cm_comm *c); /* NULL is fine */
+
+/*
+ * After an operation that did not end: throw away what it left in the ports to world
+ * rank `rank` from the `n` world ranks of `from`, all of which share the segment. Each
+ * of them calls it, after all have left the operation; they meet again before the next
+ * communicator. Ports to ranks elsewhere cannot be used again.
+ */
+void cm_comm_discard(void *base, const struct cm_layout *l, int rank, const int32_t *from, int n);
 
 /*
  * One operation. count = elements of a block: all of it for all_reduce,

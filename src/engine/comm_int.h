@@ -23,6 +23,8 @@ struct cm_port {
     unsigned char *slots;
     uint64_t count; /* slots filled (sender) or freed (receiver) so far */
     uint64_t seen;
+    bool far;       /* payloads may stay outside of the slots: struct cm_slot_head.far_at */
+    uint64_t owing; /* sender: the last such slot is before this number */
 };
 
 /* What makes two operations alike; addresses are not part of it. */
@@ -53,10 +55,15 @@ struct cm_bound_fold {
     size_t len; /* elements, over all passes */
     bool post, divide;
     bool done_first; /* post CM_PHASE_DONE before this fold: the exit waits begin */
+    bool fills;      /* a port is among its `to`: what it stores is read again soon */
+    /* Operands, -1: none. The memory that slots to other nodes may be sent from; where a slot
+       from another node may arrive instead of being copied there. See bind_far.c. */
+    int32_t refer, place;
 };
 
 struct cm_bound_worker {
     int32_t first, nfolds;
+    int32_t enter, exit; /* passes but the first begin, but the last end there; from `first` */
     int32_t channel, line;
 };
 
@@ -75,8 +82,8 @@ struct cm_bound {
     struct cm_key key;
     struct cm_choice choice;
     uint64_t sig;
-    size_t esize, in_bytes, out_bytes; /* of an element, this rank's IN and OUT */
-    cm_reduce_fn *reduce;
+    size_t esize, in_bytes, out_bytes;    /* of an element, this rank's IN and OUT */
+    cm_reduce_fn *reduce, *reduce_cached; /* the latter for folds that fill ports */
     bool stream;
     int divisor;
     bool premul; /* IN operands are scaled by their owner's factor (mulsum) */
@@ -103,6 +110,7 @@ struct cm_exec {
     const char *name;
     const char *tuning; /* table of choices; NULL: the host's */
     bool splits;        /* channels beyond the plan's own are blocks that share its chunks */
+    bool reopens;       /* it goes on where an earlier communicator ended (first_op) */
     enum cm_status (*open)(struct cm_comm *c); /* fills c->limits and c->state */
     void (*close)(struct cm_comm *c);          /* also after a failed open */
     /* Last word on a choice, e.g. where GPUs cannot reach each other. */
@@ -123,10 +131,14 @@ struct cm_comm {
     struct cm_tune *tune;
     const struct cm_trace *trace; /* or NULL */
     bool contiguous;              /* the ring order is 0..n-1 */
+    bool by_topology;             /* it was given, else by node */
+    int nodes;                    /* of the node map */
     bool one_node;
-    struct cm_rank_shared **peer; /* n */
+    const struct cm_remote *remote; /* some ranks share no memory with this one; NULL: all do */
+    struct cm_rank_shared **peer;   /* n */
     struct cm_rank_shared *self;
-    uint64_t op;                 /* operations started */
+    uint64_t op;                 /* number of the latest operation started */
+    uint64_t first_op;           /* operations of this communicator come behind it */
     uint64_t *finished;          /* n: latest operation known to be finished by that rank */
     uint64_t finished_min;       /* a lower bound of them all */
     struct cm_port *send, *recv; /* n * layout->channels each */
@@ -149,6 +161,9 @@ CM_MUST_CHECK enum cm_status cm_bind(struct cm_comm *c, const struct cm_key *k,
                                      const struct cm_choice *choice, struct cm_bound **out);
 void cm_bound_free(struct cm_bound *b);
 
+/* bind_far.c: which payloads need no slots between nodes; all folds are bound. */
+void cm_bind_far(const struct cm_comm *c, struct cm_bound *b);
+
 /* exec_host.c, ll.c: run one operation, c->op being its number. Blocks; errors as cm_comm_run. */
 CM_MUST_CHECK enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b,
                                           const struct cm_op_args *a);
@@ -157,6 +172,13 @@ CM_MUST_CHECK enum cm_status cm_ll_run(struct cm_comm *c, const struct cm_bound 
 
 /* ll.c: the LL shape of a key; false if the collective has none or it does not fit a slot. */
 bool cm_ll_shape(const struct cm_comm *c, const struct cm_key *k, struct cm_ll_shape *out);
+
+/* choose.c: what runs for a key. CM_EUNSUP, logged. */
+CM_MUST_CHECK enum cm_status cm_choose(const struct cm_comm *c, const struct cm_key *k,
+                                       struct cm_choice *out);
+
+/* choose.c: bytes of the larger buffer of a rank: what the tuning table goes by. */
+size_t cm_key_largest(const struct cm_comm *c, const struct cm_key *k);
 
 /* bind.c: bytes of this rank's IN or OUT for a key. */
 size_t cm_key_bytes(const struct cm_comm *c, const struct cm_key *k, enum cm_space space);

@@ -16,13 +16,13 @@ enum { BLOCK_BYTES = 16 << 10, SHOT_BLOCK_UNITS = 512, WARP = 32, MAX_THREADS = 
 
 /* "channels" are thread blocks of a rank, as many as the size pays for. */
 static const char tuning[] =
-    "# collective     ranks  bytes   algorithm  mode    protocol  channels  chunk\n"
-    "hypercube        *      *       recdbl     direct  simple    64        -\n"
-    "alltoallv        *      *       direct     direct  simple    64        -\n"
-    "*                2      0-512K  direct     copy    ll        32        -\n"
-    "*                3-4    0-128K  direct     copy    ll        32        -\n"
-    "*                *      0-64K   direct     copy    ll        32        -\n"
-    "*                *      *       direct     direct  simple    64        -\n";
+    "# collective  ranks  nodes  bytes   algorithm  mode    protocol  channels  chunk\n"
+    "hypercube     *      *      *       recdbl     direct  simple    64        -\n"
+    "alltoallv     *      *      *       direct     direct  simple    64        -\n"
+    "*             2      *      0-512K  direct     copy    ll        32        -\n"
+    "*             3-4    *      0-128K  direct     copy    ll        32        -\n"
+    "*             *      *      0-64K   direct     copy    ll        32        -\n"
+    "*             *      *      *       direct     direct  simple    64        -\n";
 
 static struct cm_cuda *state_of(const struct cm_comm *c)
 {
@@ -110,6 +110,9 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
     int most = c->force.channels > 0 ? c->force.channels : ch->channels;
 
     most = most < c->limits.workers ? most : c->limits.workers;
+    if (!c->one_node && ch->mode == CM_MODE_DIRECT && cm_algo_find(ch->algo)->by_node)
+        return CM_FAIL(CM_EUNSUP, "%s %s has no form in direct mode on several nodes for GPUs",
+                       cm_colls[k->coll].name, ch->algo);
     if (fits_shot(c, k, ch, &r)) {
         *ch = (struct cm_choice){.algo = "direct",
                                  .mode = CM_MODE_COPY,

@@ -7,7 +7,7 @@
  * to its end; what has been checked is not checked again on resumption.
  */
 #include "base/wait.h"
-#include "engine/comm_int.h"
+#include "engine/exec_port.h"
 
 struct worker_state {
     size_t pass;
@@ -29,24 +29,12 @@ struct run {
     const struct cm_op_args *a;
     int blocked_on; /* comm rank the last fold that was not ready waits for */
     int stranger;   /* comm rank found in another operation, -1: none */
+    bool owes;      /* slots were published whose payloads are the user's memory */
 };
 
 static struct cm_port *port_of(struct run *r, struct cm_port *side, int peer, int channel)
 {
     return &side[(size_t)peer * (size_t)r->c->layout->channels + (size_t)channel];
-}
-
-static struct cm_slot_head *slot_at(const struct cm_comm *c, const struct cm_port *p)
-{
-    uint64_t k = p->count & (uint64_t)(c->layout->depth - 1);
-
-    return (struct cm_slot_head *)(p->slots + k * c->slot_stride);
-}
-
-/* Where a slot keeps its payload: beside the flag if it fits there. */
-static void *slot_payload(struct cm_slot_head *h, size_t bytes)
-{
-    return bytes <= sizeof(h->near) ? h->near : (unsigned char *)(h + 1);
 }
 
 /*
@@ -82,7 +70,7 @@ static bool line_ready(struct run *r, const struct cm_bound_wait *w)
 
 static bool slot_full(struct run *r, struct cm_port *p, int peer)
 {
-    struct cm_slot_head *h = slot_at(r->c, p);
+    struct cm_slot_head *h = cm_port_slot(r->c, p);
 
     r->blocked_on = peer;
     if (r->b->choice.proto == CM_PROTO_LL) {
@@ -120,25 +108,6 @@ static bool operand_ready(struct run *r, const struct cm_bound_operand *o, bool 
     return slot_free(r, port_of(r, r->c->send, o->rank, channel), o->rank);
 }
 
-/* Go on checking what fold `f` waits for: lines, then full slots, then free slots. */
-static bool fold_ready(struct run *r, const struct cm_bound_fold *f, struct worker_state *s,
-                       int channel)
-{
-    const struct cm_bound *b = r->b;
-
-    for (; s->waited < f->nwait; s->waited++)
-        if (!line_ready(r, &b->waits[f->wait + s->waited]))
-            return false;
-    for (; s->waited < f->nwait + f->nfrom; s->waited++)
-        if (!operand_ready(r, &b->operands[f->from + s->waited - f->nwait], true, channel))
-            return false;
-    for (; s->waited < f->nwait + f->nfrom + f->nto; s->waited++)
-        if (!operand_ready(r, &b->operands[f->to + s->waited - f->nwait - f->nfrom], false,
-                           channel))
-            return false;
-    return true;
-}
-
 /* Start of a space of a rank in this operation, as mapped here. */
 static unsigned char *space_base(struct run *r, const struct cm_bound_operand *o)
 {
@@ -166,75 +135,15 @@ static unsigned char *space_base(struct run *r, const struct cm_bound_operand *o
 static void *address(struct run *r, const struct cm_bound_operand *o, bool from, int channel,
                      struct slice s)
 {
+    size_t bytes = s.n * r->b->esize;
+    struct cm_port *p;
+
     if (o->space != CM_PORT)
         return space_base(r, o) + o->at + s.at;
-    return slot_payload(slot_at(r->c, port_of(r, from ? r->c->recv : r->c->send, o->rank, channel)),
-                        s.n * r->b->esize);
-}
-
-static void fill_slot_head(struct run *r, const struct cm_bound_operand *o, int channel,
-                           size_t bytes)
-{
-    struct cm_slot_head *h = slot_at(r->c, port_of(r, r->c->send, o->rank, channel));
-
-    h->sig = r->b->sig;
-    h->bytes = bytes;
-}
-
-/* Make a filled slot visible. */
-static void publish_slot(struct run *r, const struct cm_bound_operand *o, int channel)
-{
-    struct cm_port *p = port_of(r, r->c->send, o->rank, channel);
-    struct cm_slot_head *h = slot_at(r->c, p);
-
-    p->count++;
-    if (r->b->choice.proto == CM_PROTO_LL)
-        atomic_store_explicit(&h->flag, p->count, memory_order_release);
-    atomic_store_explicit(&p->lines->tail, p->count, memory_order_release);
-}
-
-static void release_slot(struct run *r, const struct cm_bound_operand *o, int channel)
-{
-    struct cm_port *p = port_of(r, r->c->recv, o->rank, channel);
-
-    p->count++;
-    atomic_store_explicit(&p->lines->head, p->count, memory_order_release);
-}
-
-/* Reduce or copy one slice. */
-static void move(struct run *r, const struct cm_bound_fold *f, int channel, struct slice s)
-{
-    const struct cm_bound *b = r->b;
-    struct cm_comm *c = r->c;
-    bool scaled = false;
-
-    for (int k = 0; k < f->nfrom; k++) {
-        const struct cm_bound_operand *o = &b->operands[f->from + k];
-
-        c->src[k] = address(r, o, true, channel, s);
-        c->scale[k] = b->premul && o->space == CM_IN ? cm_mulsum_scalar(o->rank) : 1;
-        scaled |= c->scale[k] != 1;
-    }
-    for (int k = 0; k < f->nto; k++) {
-        const struct cm_bound_operand *o = &b->operands[f->to + k];
-
-        c->dst[k] = address(r, o, false, channel, s);
-        if (o->space == CM_PORT)
-            fill_slot_head(r, o, channel, s.n * b->esize);
-    }
-    if (s.n == 0)
-        return;
-    if (f->nfrom == 1 && !scaled && !(f->divide && b->divisor > 1)) {
-        cm_copy(c->dst, f->nto, c->src[0], s.n * b->esize, b->stream);
-        return;
-    }
-    b->reduce(&(struct cm_reduce){.n = s.n,
-                                  .nsrc = f->nfrom,
-                                  .ndst = f->nto,
-                                  .src = c->src,
-                                  .dst = c->dst,
-                                  .scale = scaled ? c->scale : NULL,
-                                  .divisor = f->divide ? b->divisor : 1});
+    p = port_of(r, from ? r->c->recv : r->c->send, o->rank, channel);
+    if (from)
+        return cm_port_arrived(p, cm_port_slot(r->c, p), bytes);
+    return cm_port_payload(cm_port_slot(r->c, p), bytes);
 }
 
 static struct slice slice_of(const struct cm_bound *b, const struct cm_bound_fold *f, size_t pass)
@@ -244,6 +153,103 @@ static struct slice slice_of(const struct cm_bound *b, const struct cm_bound_fol
     if (at >= f->len)
         return (struct slice){0, f->len * b->esize};
     return (struct slice){cm_min_size(b->cap, f->len - at), at * b->esize};
+}
+
+/* While a fold waits for its slot: let the payload come where the fold would copy it. */
+static void offer_place(struct run *r, const struct cm_bound_fold *f, size_t pass, int channel)
+{
+    struct slice s = slice_of(r->b, f, pass);
+    const struct cm_port *p;
+
+    if (f->place < 0)
+        return;
+    p = port_of(r, r->c->recv, r->b->operands[f->from].rank, channel);
+    cm_port_offer(p, cm_port_slot(r->c, p),
+                  address(r, &r->b->operands[f->place], false, channel, s), s.n * r->b->esize);
+}
+
+/* Go on checking what fold `f` waits for: lines, then full slots, then free slots. */
+static bool fold_ready(struct run *r, const struct cm_bound_fold *f, struct worker_state *s,
+                       int channel)
+{
+    const struct cm_bound *b = r->b;
+
+    for (; s->waited < f->nwait; s->waited++)
+        if (!line_ready(r, &b->waits[f->wait + s->waited]))
+            return false;
+    for (; s->waited < f->nwait + f->nfrom; s->waited++)
+        if (!operand_ready(r, &b->operands[f->from + s->waited - f->nwait], true, channel)) {
+            offer_place(r, f, s->pass, channel);
+            return false;
+        }
+    for (; s->waited < f->nwait + f->nfrom + f->nto; s->waited++)
+        if (!operand_ready(r, &b->operands[f->to + s->waited - f->nwait - f->nfrom], false,
+                           channel))
+            return false;
+    return true;
+}
+
+/* Begin a slot that the fold fills. False: its payload stays where it is. */
+static bool begin_slot(struct run *r, const struct cm_bound_fold *f,
+                       const struct cm_bound_operand *o, int channel, struct slice s)
+{
+    struct cm_port *p = port_of(r, r->c->send, o->rank, channel);
+    struct cm_slot_head *h = cm_port_slot(r->c, p);
+    const void *from = NULL;
+    bool inside;
+
+    if (f->refer >= 0)
+        from = address(r, &r->b->operands[f->refer], true, channel, s);
+    h->sig = r->b->sig;
+    inside = cm_port_begin(p, h, s.n * r->b->esize, from);
+    r->owes |= !inside;
+    return inside;
+}
+
+/* Fill c->dst: all places but slots whose payload stays outside. How many. */
+static int list_places(struct run *r, const struct cm_bound_fold *f, int channel, struct slice s)
+{
+    int n = 0;
+
+    for (int k = 0; k < f->nto; k++) {
+        const struct cm_bound_operand *o = &r->b->operands[f->to + k];
+
+        if (o->space != CM_PORT || begin_slot(r, f, o, channel, s))
+            r->c->dst[n++] = address(r, o, false, channel, s);
+    }
+    return n;
+}
+
+/* Reduce or copy one slice. */
+static void move(struct run *r, const struct cm_bound_fold *f, int channel, struct slice s)
+{
+    const struct cm_bound *b = r->b;
+    struct cm_comm *c = r->c;
+    bool scaled = false, stream = b->stream && !f->fills;
+    int ndst = list_places(r, f, channel, s);
+
+    for (int k = 0; k < f->nfrom; k++) {
+        const struct cm_bound_operand *o = &b->operands[f->from + k];
+
+        c->src[k] = address(r, o, true, channel, s);
+        c->scale[k] = b->premul && o->space == CM_IN ? cm_mulsum_scalar(o->rank) : 1;
+        scaled |= c->scale[k] != 1;
+    }
+    if (s.n == 0 || ndst == 0)
+        return;
+    if (f->nfrom == 1 && !scaled && !(f->divide && b->divisor > 1)) {
+        if (ndst > 1 || c->dst[0] != c->src[0])
+            cm_copy(c->dst, ndst, c->src[0], s.n * b->esize, stream);
+        return;
+    }
+    (stream ? b->reduce
+            : b->reduce_cached)(&(struct cm_reduce){.n = s.n,
+                                                    .nsrc = f->nfrom,
+                                                    .ndst = ndst,
+                                                    .src = c->src,
+                                                    .dst = c->dst,
+                                                    .scale = scaled ? c->scale : NULL,
+                                                    .divisor = f->divide ? b->divisor : 1});
 }
 
 static void post(struct run *r, int line, uint32_t phase)
@@ -259,12 +265,24 @@ static void run_fold(struct run *r, const struct cm_bound_fold *f, const struct 
 
     if (f->nfrom > 0)
         move(r, f, w->channel, slice_of(b, f, s->pass));
-    for (int k = 0; k < f->nfrom; k++)
-        if (b->operands[f->from + k].space == CM_PORT)
-            release_slot(r, &b->operands[f->from + k], w->channel);
-    for (int k = 0; k < f->nto; k++)
-        if (b->operands[f->to + k].space == CM_PORT)
-            publish_slot(r, &b->operands[f->to + k], w->channel);
+    for (int k = 0; k < f->nfrom; k++) {
+        const struct cm_bound_operand *o = &b->operands[f->from + k];
+        struct cm_port *p;
+
+        if (o->space != CM_PORT)
+            continue;
+        p = port_of(r, r->c->recv, o->rank, w->channel);
+        cm_port_release(p, cm_port_slot(r->c, p));
+    }
+    for (int k = 0; k < f->nto; k++) {
+        const struct cm_bound_operand *o = &b->operands[f->to + k];
+        struct cm_port *p;
+
+        if (o->space != CM_PORT)
+            continue;
+        p = port_of(r, r->c->send, o->rank, w->channel);
+        cm_port_publish(p, cm_port_slot(r->c, p), b->choice.proto == CM_PROTO_LL);
+    }
     if (f->post)
         post(r, w->line, ++s->phase);
 }
@@ -277,10 +295,12 @@ static bool run_worker(struct run *r, const struct cm_bound_worker *w, struct wo
 
     for (;;) {
         const struct cm_bound_fold *f = &r->b->folds[w->first + s->fold];
+        bool last = s->pass + 1 >= r->b->npasses;
 
-        if (s->fold == w->nfolds) {
-            s->fold = 0;
-            *done = ++s->pass >= r->b->npasses || w->nfolds == 0;
+        if (s->fold == (last ? w->nfolds : w->exit)) {
+            s->fold = w->enter;
+            s->pass++;
+            *done = last;
             if (*done)
                 break;
             continue;
@@ -315,6 +335,25 @@ static void publish_bases(struct run *r)
     cm_publish_sig(c, r->b->sig);
 }
 
+/* Payloads that lie in the user's memory must have left before it is the user's again. */
+static enum cm_status await_departures(struct run *r)
+{
+    struct cm_comm *c = r->c;
+    int channels = c->layout->channels;
+
+    for (int k = 0; r->owes && k < c->n * channels; k++) {
+        struct cm_spin spin = cm_spin_start();
+
+        while (!cm_port_has_left(&c->send[k])) {
+            enum cm_status st = cm_spin_moving(&spin, c->waiter, c->world[k / channels]);
+
+            if (st != CM_OK)
+                return st;
+        }
+    }
+    return CM_OK;
+}
+
 enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const struct cm_op_args *a)
 {
     struct run r = {.c = c, .b = b, .a = a, .blocked_on = c->rank, .stranger = -1};
@@ -322,6 +361,7 @@ enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const s
     bool done[CM_MAX_WORKERS] = {false};
     struct cm_spin spin = cm_spin_start();
     int left = b->nworkers;
+    enum cm_status st;
 
     publish_bases(&r);
     while (left > 0) {
@@ -338,11 +378,14 @@ enum cm_status cm_exec_host(struct cm_comm *c, const struct cm_bound *b, const s
         if (moved) {
             spin = cm_spin_start();
         } else if (left > 0) {
-            enum cm_status st = cm_spin(&spin, c->waiter, c->world[r.blocked_on]);
-
+            st = cm_spin_moving(&spin, c->waiter, c->world[r.blocked_on]);
             if (st != CM_OK)
                 return st;
         }
     }
-    return CM_OK;
+    if (c->remote == NULL)
+        return CM_OK;
+    st = await_departures(&r);
+    c->remote->rest(c->remote->arg);
+    return st;
 }

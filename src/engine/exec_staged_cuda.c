@@ -64,6 +64,7 @@ static enum cm_status sync_staged(struct cm_comm *c)
 
 const struct cm_exec cm_exec_staged = {
     .name = "staged",
+    .reopens = true,
     .open = open_staged,
     .close = close_staged,
     .owns = owns,

@@ -158,7 +158,7 @@ void cm_plan_print(const struct cm_plan *p, struct _IO_FILE *f)
     if (cm_colls[p->coll].rooted)
         fprintf(f, ", root %d", p->root);
     fprintf(f, "\npieces %d, scratch %d, channels %d", p->pieces, p->scratch, p->nchannels);
-    if (p->mode == CM_MODE_COPY)
+    if (p->ports)
         fprintf(f, ", depth >= %d", p->min_depth);
     if (p->perm != NULL) {
         fprintf(f, ", order");

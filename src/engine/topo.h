@@ -130,6 +130,12 @@ int cm_topo_nic(const struct cm_topo *t, int gpu);
  */
 struct cm_topo_link cm_topo_ring(const struct cm_topo *t, const int *gpus, int n, int *order);
 
+/*
+ * GPU i is that of rank i, and order[n] a ring order of ranks grouped by node:
+ * bring the ranks of each node into the order of the ring of their GPUs.
+ */
+void cm_topo_order(const struct cm_topo *t, const int32_t *node, int n, int32_t *order);
+
 /* Receives one line of text, valid during the call. */
 typedef void cm_topo_tell(void *arg, const char *text);
 

@@ -213,3 +213,16 @@ struct cm_topo_link cm_topo_ring(const struct cm_topo *t, const int *gpus, int n
     }
     return weakest;
 }
+
+void cm_topo_order(const struct cm_topo *t, const int32_t *node, int n, int32_t *order)
+{
+    for (int from = 0, to; from < n; from = to) {
+        int gpus[CM_TOPO_GPUS], ring[CM_TOPO_GPUS];
+
+        for (to = from; to < n && node[order[to]] == node[order[from]]; to++)
+            gpus[to - from] = order[to];
+        (void)cm_topo_ring(t, gpus, to - from, ring);
+        for (int i = from; i < to; i++)
+            order[i] = ring[i - from];
+    }
+}

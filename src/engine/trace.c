@@ -25,13 +25,34 @@ static const char *order_text(const struct cm_comm *c, char *buf)
     return buf;
 }
 
+/* "parent 3, children 0 5" in world ranks. */
+static void place_text(const struct cm_comm *c, int which, char *buf, size_t size)
+{
+    struct cm_build_args a = {.rank = c->rank, .n = c->n, .order = c->order};
+    struct cm_tree_place t = cm_tree_place(&a, which);
+    char up[16] = "none", down[32] = " none";
+    size_t at = 0;
+
+    if (t.parent >= 0)
+        snprintf(up, sizeof(up), "%d", (int)c->world[t.parent]);
+    for (int k = 0; k < t.nkids; k++)
+        at += (size_t)snprintf(down + at, sizeof(down) - at, " %d", (int)c->world[t.kids[k]]);
+    snprintf(buf, size, "parent %s, children%s", up, down);
+}
+
 void cm_trace_comm(const struct cm_comm *c)
 {
-    char order[ORDER_BYTES];
+    char order[ORDER_BYTES], trees[2][64];
 
-    if (cm_traces(c->trace, CM_TRACE_INFO))
-        cm_log_to(c->trace->fd, "communicator: rank %d of %d, ring order (world ranks) %s", c->rank,
-                  c->n, order_text(c, order));
+    if (!cm_traces(c->trace, CM_TRACE_INFO))
+        return;
+    cm_trace_line(c->trace,
+                  "communicator: rank %d of %d on %d nodes, ring order (world ranks) %s, by %s",
+                  c->rank, c->n, c->nodes, order_text(c, order),
+                  c->by_topology ? "topology of the GPUs" : "node, then rank");
+    for (int which = 0; which < 2; which++)
+        place_text(c, which, trees[which], sizeof(trees[which]));
+    cm_trace_line(c->trace, "trees: %s; %s", trees[0], trees[1]);
 }
 
 /* FNV-1a over 64-bit words. */
@@ -73,17 +94,17 @@ void cm_trace_bound(const struct cm_comm *c, const struct cm_bound *b, size_t by
         return;
     if (cm_colls[k->coll].rooted)
         snprintf(root, sizeof(root), " root %d", k->root);
-    cm_log_to(c->trace->fd,
-              "%s %s%s%s%s count %zu, %zu bytes, %s: algorithm %s mode %s protocol %s "
-              "channels %d chunk %zu passes %zu%s",
-              cm_colls[k->coll].name, cm_dtypes[k->dtype].name,
-              cm_colls[k->coll].reduces ? " " : "",
-              cm_colls[k->coll].reduces ? cm_ops[k->op].name : "", root, k->count, bytes,
-              k->in_place ? "in place" : "out of place", ch->algo,
-              ch->mode == CM_MODE_COPY ? "copy" : "direct", protos[ch->proto], ch->channels,
-              ch->chunk, b->ll ? 1 : b->npasses, b->stream ? ", non-temporal stores" : "");
+    cm_trace_line(c->trace,
+                  "%s %s%s%s%s count %zu, %zu bytes, %s: algorithm %s mode %s protocol %s "
+                  "channels %d chunk %zu passes %zu%s",
+                  cm_colls[k->coll].name, cm_dtypes[k->dtype].name,
+                  cm_colls[k->coll].reduces ? " " : "",
+                  cm_colls[k->coll].reduces ? cm_ops[k->op].name : "", root, k->count, bytes,
+                  k->in_place ? "in place" : "out of place", ch->algo,
+                  ch->mode == CM_MODE_COPY ? "copy" : "direct", protos[ch->proto], ch->channels,
+                  ch->chunk, b->ll ? 1 : b->npasses, b->stream ? ", non-temporal stores" : "");
     if (cm_traces(c->trace, CM_TRACE_ALL) && !b->ll)
-        cm_log_to(c->trace->fd, "  plan: %d workers, %d folds, %d operands, %d waits, hash %016llx",
-                  b->nworkers, b->nfolds, b->noperands, b->nwaits,
-                  (unsigned long long)bound_hash(b));
+        cm_trace_line(c->trace, "  plan: %d workers, %d folds, %d operands, %d waits, hash %016llx",
+                      b->nworkers, b->nfolds, b->noperands, b->nwaits,
+                      (unsigned long long)bound_hash(b));
 }

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "engine/algo.h"
 
-enum { FIELDS = 8, LINE_MAX_BYTES = 200 };
+enum { FIELDS = 9, LINE_MAX_BYTES = 200 };
 
 struct range {
     size_t lo, hi;
@@ -21,7 +21,7 @@ struct range {
 
 struct rule {
     int coll; /* enum cm_coll or -1: any */
-    struct range ranks, bytes;
+    struct range ranks, nodes, bytes;
     struct cm_choice choice;
 };
 
@@ -30,13 +30,33 @@ struct cm_tune {
     struct rule rules[];
 };
 
+/*
+ * Inside a node everybody is equally near. Between nodes every message costs
+ * tens of microseconds and each link some memory, so that few partners and few
+ * steps count: rails of the hierarchical forms, doubling or trees where the
+ * message is short. Gather, scatter and alltoallv have no such form. Where doubling
+ * ends is measured for all_reduce: results/bench/amd-epyc/tcp-algorithms.md.
+ */
 const char cm_tune_default[] =
-    "# collective     ranks  bytes  algorithm  mode    protocol  channels  chunk\n"
-    "hypercube        *      *      recdbl     direct  simple    1         -\n"
-    "alltoallv        *      *      direct     direct  simple    1         -\n"
-    "*                3-     0-8K   direct     copy    ll        1         -\n"
-    "*                *      0-2K   direct     copy    ll        1         -\n"
-    "*                *      *      direct     direct  simple    1         -\n";
+    "# collective    ranks  nodes  bytes  algorithm  mode    protocol  channels  chunk\n"
+    "hypercube       *      1      *      recdbl     direct  simple    1         -\n"
+    "hypercube       *      *      *      recdbl     copy    simple    1         -\n"
+    "alltoallv       *      1      *      direct     direct  simple    1         -\n"
+    "all_reduce      *      2      0-256K hierdbl    direct  simple    1         -\n"
+    "all_reduce      *      2-     0-64K  hierdbl    direct  simple    1         -\n"
+    "all_reduce      *      2-     *      hier       direct  simple    1         -\n"
+    "all_gather      *      5-     0-16K  recdbl     copy    simple    1         -\n"
+    "all_gather      *      2-     *      hier       direct  simple    1         -\n"
+    "reduce_scatter  *      2-     *      hier       direct  simple    1         -\n"
+    "broadcast       *      5-     0-16K  tree       copy    simple    2         -\n"
+    "broadcast       *      2-     *      hier       direct  simple    1         -\n"
+    "reduce          *      5-     0-16K  tree       copy    simple    2         -\n"
+    "reduce          *      2-     *      hier       direct  simple    1         -\n"
+    "alltoall        *      2-     *      hier       direct  simple    1         -\n"
+    "*               *      2-     *      direct     copy    simple    1         -\n"
+    "*               3-     1      0-8K   direct     copy    ll        1         -\n"
+    "*               *      1      0-2K   direct     copy    ll        1         -\n"
+    "*               *      1      *      direct     direct  simple    1         -\n";
 
 /* "lo-hi", "lo-" or "*"; the bounds are sizes. */
 static bool parse_range(char *s, struct range *r)
@@ -69,7 +89,7 @@ static bool parse_proto(const char *s, struct cm_choice *c)
 /* The name of the field that is wrong, or NULL. */
 static const char *parse_rule(char *f[FIELDS], struct rule *r)
 {
-    const struct cm_algo *algo = cm_algo_find(f[3]);
+    const struct cm_algo *algo = cm_algo_find(f[4]);
     int64_t channels;
 
     r->coll = strcmp(f[0], "*") == 0 ? -1 : cm_coll_find(f[0]);
@@ -77,19 +97,21 @@ static const char *parse_rule(char *f[FIELDS], struct rule *r)
         return "collective";
     if (!parse_range(f[1], &r->ranks))
         return "ranks";
-    if (!parse_range(f[2], &r->bytes))
+    if (!parse_range(f[2], &r->nodes))
+        return "nodes";
+    if (!parse_range(f[3], &r->bytes))
         return "bytes";
     if (algo == NULL)
         return "algorithm";
     r->choice.algo = algo->name;
-    if (!parse_mode(f[4], &r->choice))
+    if (!parse_mode(f[5], &r->choice))
         return "mode";
-    if (!parse_proto(f[5], &r->choice))
+    if (!parse_proto(f[6], &r->choice))
         return "protocol";
-    if (!cm_parse_int(f[6], 1, CM_GPU_BLOCKS, &channels))
+    if (!cm_parse_int(f[7], 1, CM_GPU_BLOCKS, &channels))
         return "channels";
     r->choice.channels = (int)channels;
-    if (strcmp(f[7], "-") != 0 && !cm_parse_size(f[7], &r->choice.chunk))
+    if (strcmp(f[8], "-") != 0 && !cm_parse_size(f[8], &r->choice.chunk))
         return "chunk";
     return NULL;
 }
@@ -162,15 +184,35 @@ static bool in_range(const struct range *r, size_t v)
     return v >= r->lo && v <= r->hi;
 }
 
-bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t bytes,
+static bool is_about(const struct rule *r, enum cm_coll coll, int ranks, int nodes)
+{
+    return (r->coll < 0 || r->coll == (int)coll) && in_range(&r->ranks, (size_t)ranks) &&
+           in_range(&r->nodes, (size_t)nodes);
+}
+
+bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, size_t bytes,
                   struct cm_choice *out)
 {
     for (int k = 0; k < t->nrules; k++) {
         const struct rule *r = &t->rules[k];
 
-        if ((r->coll < 0 || r->coll == (int)coll) && in_range(&r->ranks, (size_t)ranks) &&
-            in_range(&r->bytes, bytes)) {
+        if (is_about(r, coll, ranks, nodes) && in_range(&r->bytes, bytes)) {
             *out = r->choice;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cm_tune_next(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, int *at,
+                  struct cm_choice *out)
+{
+    for (int k = *at; k < t->nrules; k++) {
+        const struct rule *r = &t->rules[k];
+
+        if (is_about(r, coll, ranks, nodes)) {
+            *out = r->choice;
+            *at = r->bytes.lo == 0 && r->bytes.hi == SIZE_MAX ? t->nrules : k + 1;
             return true;
         }
     }

@@ -3,11 +3,13 @@
  *
  * Text, one rule a line; the first that matches wins; '#' starts a comment:
  *
- *   collective  ranks  bytes  algorithm  mode  protocol  channels  chunk
- *   all_reduce  2-8    0-2K   direct     copy  ll        1         -
+ *   collective  ranks  nodes  bytes  algorithm  mode  protocol  channels  chunk
+ *   all_reduce  2-8    1      0-2K   direct     copy  ll        1         -
  *
- * ranks and bytes are ranges "lo-hi" (hi inclusive), "lo-" or "*"; bytes is
- * the larger of the send and receive buffer of a rank. collective may be "*".
+ * ranks, nodes and bytes are ranges "lo-hi" (hi inclusive), "lo-", one number or
+ * "*"; nodes are those of the node map, bytes is the larger of the send and
+ * receive buffer of a rank. collective may be "*". mode direct means buffers
+ * that the ranks of a node share: on several nodes hier and hierdbl only have it.
  * channels: 1 to 128, of which the host takes as many as it has lines for.
  * chunk "-": the size of a slot. The shipped default is written in this grammar.
  */
@@ -30,8 +32,16 @@ CM_MUST_CHECK enum cm_status cm_tune_parse(const char *text, const char *name,
                                            struct cm_tune **out);
 void cm_tune_free(struct cm_tune *t);
 
-/* The first rule for (collective, ranks, bytes); false if none matches. */
-bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, size_t bytes,
+/* The first rule for (collective, ranks, nodes, bytes); false if none matches. */
+bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, size_t bytes,
+                  struct cm_choice *out);
+
+/*
+ * Every rule that may be taken for some size: starts at *at = 0, moves it on;
+ * false: no more. A rule that others before it hide together is among them, one
+ * behind a rule for all sizes is not.
+ */
+bool cm_tune_next(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, int *at,
                   struct cm_choice *out);
 
 #endif

@@ -66,23 +66,51 @@ static bool check_loops(struct vm *vm, const struct cm_plan *p, const struct cm_
     return level == 0 ? true : vm_fault(vm, NULL, "rank %d: bad loops", p->rank);
 }
 
+static bool same_node(const struct vm *vm, int a, int b)
+{
+    return vm->args->node == NULL || vm->args->node[a] == vm->args->node[b];
+}
+
+/* What is wrong with a port to `rank`, or NULL. */
+static const char *check_port(const struct vm *vm, const struct cm_plan *p,
+                              const struct cm_operand *o)
+{
+    if (o->rank == p->rank || !p->ports)
+        return "port to itself, or in direct mode";
+    if (p->mode == CM_MODE_DIRECT && same_node(vm, p->rank, o->rank))
+        return "port inside a node, in direct mode";
+    if (o->numbering != CM_IN && o->numbering != CM_OUT)
+        return "port without numbering";
+    return NULL;
+}
+
 static bool check_operand(struct vm *vm, const struct cm_plan *p, const struct cm_operand *o)
 {
-    bool port = o->space == CM_PORT;
-    bool mine = o->rank == p->rank;
     const char *fault = NULL;
 
     if (o->rank < 0 || o->rank >= vm->n)
         fault = "no such rank";
-    else if (port && (mine || p->mode != CM_MODE_COPY))
-        fault = "port to itself, or in direct mode";
-    else if (port && o->numbering != CM_IN && o->numbering != CM_OUT)
-        fault = "port without numbering";
-    else if (!port && !mine && p->mode != CM_MODE_DIRECT)
+    else if (o->space == CM_PORT)
+        fault = check_port(vm, p, o);
+    else if (o->rank != p->rank && p->mode != CM_MODE_DIRECT)
         fault = "peer's memory in copy mode";
+    else if (!same_node(vm, p->rank, o->rank))
+        fault = "remote memory";
     if (fault == NULL)
         return true;
     return vm_fault(vm, NULL, "rank %d, operand of rank %d: %s", p->rank, o->rank, fault);
+}
+
+static bool check_wait(struct vm *vm, const struct cm_plan *p, const struct cm_wait_on *w)
+{
+    if (w->rank < 0 || w->rank >= vm->n || w->rank == p->rank || w->worker < 0 ||
+        w->worker >= vm->plans[w->rank]->nworkers)
+        return vm_fault(vm, NULL, "rank %d waits for worker %d of rank %d", p->rank, w->worker,
+                        w->rank);
+    if (!same_node(vm, p->rank, w->rank))
+        return vm_fault(vm, NULL, "rank %d waits for a line of rank %d: remote memory", p->rank,
+                        w->rank);
+    return true;
 }
 
 static bool check_fold(struct vm *vm, const struct cm_plan *p, const struct cm_fold *f)
@@ -103,12 +131,8 @@ static bool check_fold(struct vm *vm, const struct cm_plan *p, const struct cm_f
             return false;
     }
     for (int k = 0; k < f->nwait; k++) {
-        const struct cm_wait_on *w = &p->waits[f->wait + k];
-
-        if (w->rank < 0 || w->rank >= vm->n || w->rank == p->rank || w->worker < 0 ||
-            w->worker >= vm->plans[w->rank]->nworkers)
-            return vm_fault(vm, NULL, "rank %d waits for worker %d of rank %d", p->rank, w->worker,
-                            w->rank);
+        if (!check_wait(vm, p, &p->waits[f->wait + k]))
+            return false;
     }
     return true;
 }
@@ -150,13 +174,39 @@ static bool check_end(const struct cm_plan *p, const struct cm_worker *k)
     return true;
 }
 
+/* Folds at the begin of worker w that have no operands. */
+static int opening(const struct cm_plan *p, const struct cm_worker *k)
+{
+    const struct cm_fold *folds = p->folds + k->first;
+    int at = 0;
+
+    while (at < k->nfolds && folds[at].code == CM_FOLD && folds[at].nfrom == 0)
+        at++;
+    return at;
+}
+
+/*
+ * An executor of several passes finds what belongs to the first one with the
+ * loops expanded, the proof without: so a fold with operands must follow.
+ */
+static bool check_begin(const struct cm_plan *p, const struct cm_worker *k)
+{
+    const struct cm_fold *folds = p->folds + k->first;
+    int at = opening(p, k);
+
+    while (at < k->nfolds && folds[at].code == CM_LOOP && folds[at].trips > 0)
+        at++;
+    return !p->ports || at == k->nfolds || folds[at].nfrom > 0;
+}
+
 static bool check_plan(struct vm *vm, int rank)
 {
     const struct cm_plan *p = vm->plans[rank], *first = vm->plans[0];
 
     if (p->rank != rank || p->n != vm->n || p->coll != first->coll || p->mode != first->mode ||
         p->root != first->root || p->pieces != first->pieces || p->nchannels != first->nchannels ||
-        p->min_depth != first->min_depth || strcmp(p->algo, first->algo) != 0)
+        p->min_depth != first->min_depth || p->ports != first->ports ||
+        strcmp(p->algo, first->algo) != 0)
         return vm_fault(vm, NULL, "plans of ranks 0 and %d do not belong together", rank);
     if (p->nworkers < 1)
         return vm_fault(vm, NULL, "rank %d has no worker", rank);
@@ -164,7 +214,7 @@ static bool check_plan(struct vm *vm, int rank)
         const struct cm_worker *k = &p->workers[w];
 
         if (k->channel < 0 || k->channel >= p->nchannels || !check_loops(vm, p, k) ||
-            !check_end(p, k))
+            !check_begin(p, k) || !check_end(p, k))
             return vm_fault(vm, NULL, "rank %d: worker %d is malformed", rank, w);
     }
     for (int k = 0; k < p->nfolds; k++) {
@@ -178,7 +228,7 @@ static bool check_plan(struct vm *vm, int rank)
 static struct vm_thread new_thread(const struct cm_plan *p, int w)
 {
     const struct cm_worker *k = &p->workers[w];
-    int pc = k->nfolds;
+    int pc = k->nfolds, enter = opening(p, k);
 
     while (pc > 0) {
         const struct cm_fold *f = &p->folds[k->first + pc - 1];
@@ -187,7 +237,11 @@ static struct vm_thread new_thread(const struct cm_plan *p, int w)
             break;
         pc--;
     }
-    return (struct vm_thread){.rank = p->rank, .worker = w, .channel = k->channel, .exit = pc};
+    return (struct vm_thread){.rank = p->rank,
+                              .worker = w,
+                              .channel = k->channel,
+                              .enter = enter < pc ? enter : pc,
+                              .exit = pc};
 }
 
 static bool open_threads(struct vm *vm)

@@ -15,6 +15,8 @@ struct cm_verify_args {
     bool in_place;
     int depth; /* FIFO depth; at least the plan's min_depth must pass */
     int calls; /* operations in a row without a barrier between (races across calls) */
+    /* rank -> node, of ranks that share memory if their numbers are equal; NULL: all do */
+    const int32_t *node;
 };
 
 struct cm_proof {
@@ -34,7 +36,8 @@ struct cm_proof {
  * else; non-outputs stay untouched; inputs are not overwritten unless in
  * place; nothing undefined is read; no deadlock; no data race (vector
  * clocks) within and between calls; all ranks reduce in one order
- * (expression hash), and `complete` stands exactly on complete results.
+ * (expression hash), and `complete` stands exactly on complete results. With a
+ * node map: nobody waits for a line, or touches a buffer, of another node.
  * CM_OK: the proof ran, its outcome is in *out. CM_ENOMEM, CM_EINVAL otherwise.
  */
 CM_MUST_CHECK enum cm_status cm_verify(struct cm_plan *const *plans, int n,

@@ -8,7 +8,7 @@
 
 #include "engine/verify.h"
 
-/* Copy mode runs two passes in every second call, so that pass boundaries are seen too. */
+/* Plans with ports run two passes in every second call, so that their boundaries are seen too. */
 enum { VM_PASSES = 2, VM_UNDEFINED = 0, VM_NONE = -1 };
 
 /* Which ranks' contributions to which chunk a value holds; the set itself lies in vm->sets. */
@@ -62,6 +62,7 @@ struct vm_thread {
     int32_t left[2]; /* trips left, this one included */
     int64_t i[2];    /* loop variables */
     int64_t phase;   /* posts in this call */
+    int enter;       /* pc at which all passes but the first begin */
     int exit;        /* pc at which its line shows DONE: the trailing folds only wait */
     bool done;       /* it does */
     bool over;       /* waits for the other workers of its rank */
@@ -122,7 +123,7 @@ bool vm_grow(struct vm *vm, void **pool, int n, int *cap, size_t size);
 
 static inline int vm_passes(const struct vm *vm, int call)
 {
-    return vm->plans[0]->mode == CM_MODE_COPY ? 1 + call % VM_PASSES : 1;
+    return vm->plans[0]->ports ? 1 + call % VM_PASSES : 1;
 }
 static inline int vm_run(int call, int pass)
 {

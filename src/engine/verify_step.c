@@ -289,23 +289,29 @@ static bool next_call(struct vm *vm, int rank)
     return true;
 }
 
+/* At the end of a pass, the exit belongs to the last; false after a fault. */
+static bool end_pass(struct vm *vm, struct vm_thread *t)
+{
+    t->pc = t->enter;
+    t->over = ++t->pass == vm_passes(vm, t->call);
+    return t->over ? next_call(vm, t->rank) : true;
+}
+
 /* One step of a worker; false: it cannot go on now. */
 static bool step(struct vm *vm, struct vm_thread *t)
 {
+    bool last = t->pass + 1 == vm_passes(vm, t->call);
     const struct cm_fold *f;
 
     if (t->over)
         return false;
-    if (!t->done && t->pc == t->exit && t->pass + 1 == vm_passes(vm, t->call)) {
+    if (!t->done && t->pc == t->exit && last) {
         t->done = true;
         if (!vm_mark_phase(vm, t, CM_PHASE_DONE))
             return false;
     }
-    if (t->pc == length_of(vm, t)) {
-        t->pc = 0;
-        t->over = ++t->pass == vm_passes(vm, t->call);
-        return t->over ? next_call(vm, t->rank) : true;
-    }
+    if (t->pc == (last ? length_of(vm, t) : t->exit))
+        return end_pass(vm, t);
     f = fold_at(vm, t, t->pc);
     if (f->code == CM_FOLD)
         return run_fold(vm, t, f);

@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,20 +24,34 @@
 
 enum {
     EVENTS = 64,
-    MODERATE = 32 << 10, /* so much of a payload is missing: see hear() */
     TURNS_PER_TICK = 64,
-    BEATS = 4 /* signs of life in the time that counts as silence */
+    BEATS = 4,   /* signs of life in the time that counts as silence */
+    IDLE_MS = 50 /* inline mode: so late a message is heard if no executor waits */
 };
-
-static const int64_t moderate_ns = 20 * CM_NS_PER_US;
 
 /* ---- one turn; busy is held ---- */
 
-/* The reason is logged. */
+/* So long this process stood still, just now; 0 unless neighbours must take it for dead. */
+static int64_t just_away(struct cm_proxy *p)
+{
+    int64_t now = cm_now_ns();
+
+    if (now - p->ticked_ns > p->a.silence_ns) {
+        p->away_ns = now - p->ticked_ns;
+        p->back_ns = now;
+    }
+    return now - p->back_ns <= p->a.silence_ns ? p->away_ns : 0;
+}
+
 static void lose(struct cm_proxy *p, struct cm_peer *peer, enum cm_status st)
 {
+    int64_t away = just_away(p);
     uint32_t ok = CM_OK;
 
+    if (away > 0)
+        st = cm_peer_blame(peer, CM_ETIMEOUT,
+                           "has given up this process, which stood still for %.1f s",
+                           (double)away / CM_NS_PER_S);
     peer->lost = true;
     atomic_store(&peer->closed, true);
     for (int k = 0; k < p->a.sockets; k++) {
@@ -45,7 +60,9 @@ static void lose(struct cm_proxy *p, struct cm_peer *peer, enum cm_status st)
     }
     atomic_compare_exchange_strong(&p->status, &ok, (uint32_t)st);
     if (p->a.events.lost != NULL)
-        p->a.events.lost(p->a.events.arg, peer->proc, st);
+        p->a.events.lost(p->a.events.arg, peer->proc, st, peer->why);
+    else
+        cm_log("process %d (host %s) %s", peer->proc, peer->host, peer->why);
 }
 
 /* Whether epoll tells when a full socket takes more. */
@@ -75,11 +92,6 @@ static void speak(struct cm_proxy *p, struct cm_sock *s, bool *moved)
         arm(p, s, true);
 }
 
-/*
- * In the midst of a large payload we let some more of it come before we look
- * again: a spinning reader takes a stream apart into small pieces, and fights
- * for the socket with who fills it. Measured: twice as fast at 1 MiB.
- */
 static void hear(struct cm_proxy *p, struct cm_sock *s, bool *moved)
 {
     enum cm_status st;
@@ -87,7 +99,6 @@ static void hear(struct cm_proxy *p, struct cm_sock *s, bool *moved)
     if (s->fd < 0 || s->bye)
         return;
     st = cm_sock_read(s, moved);
-    p->midst |= st == CM_OK && s->in.left >= MODERATE;
     if (st != CM_OK)
         lose(p, s->peer, st);
     else if (s->bye) /* its end of stream is no news */
@@ -101,9 +112,6 @@ static void hear_ready(struct cm_proxy *p, bool *moved)
     eventfd_t count;
     int n;
 
-    if (p->midst && cm_now_ns() < p->again_ns)
-        return;
-    p->midst = false;
     n = epoll_wait(p->epoll, ev, EVENTS, 0);
     for (int i = 0; i < n; i++) {
         struct cm_sock *s = ev[i].data.ptr;
@@ -119,19 +127,14 @@ static void hear_ready(struct cm_proxy *p, bool *moved)
         if (ev[i].events & ~(uint32_t)EPOLLOUT)
             hear(p, s, moved);
     }
-    if (p->midst)
-        p->again_ns = cm_now_ns() + moderate_ns;
 }
 
 static void silent(struct cm_proxy *p, struct cm_peer *peer, int64_t now)
 {
-    enum cm_status st = CM_FAIL(CM_ETIMEOUT,
-                                "process %d (host %s) has been silent for %.1f s: it is stopped, "
-                                "or the way to it is cut",
-                                peer->proc, peer->host,
-                                (double)(now - peer->heard_ns) / CM_NS_PER_S);
-
-    lose(p, peer, st);
+    lose(p, peer,
+         cm_peer_blame(peer, CM_ETIMEOUT,
+                       "has been silent for %.1f s: it is stopped, or the way to it is cut",
+                       (double)(now - peer->heard_ns) / CM_NS_PER_S));
 }
 
 bool cm_proxy_heard_bye(const struct cm_proxy *p, const struct cm_peer *peer)
@@ -148,6 +151,7 @@ static void tick(struct cm_proxy *p)
     int64_t now = cm_now_ns(), gap = now - p->ticked_ns;
     int64_t own = gap > p->a.silence_ns / 2 ? gap : 0;
 
+    just_away(p); /* before the gap is forgotten */
     p->ticked_ns = now;
     for (int i = 0; i < p->a.npeers; i++) {
         struct cm_peer *peer = &p->peers[i];
@@ -241,7 +245,7 @@ void *cm_proxy_run(void *arg)
     return NULL;
 }
 
-/* Inline mode: somebody has to, while no executor does. */
+/* Inline mode: somebody has to, while no executor does. Rarely, so that it disturbs none. */
 void *cm_proxy_keep_alive(void *arg)
 {
     struct cm_proxy *p = arg;
@@ -252,7 +256,7 @@ void *cm_proxy_keep_alive(void *arg)
         struct pollfd news[] = {{.fd = p->wake, .events = POLLIN},
                                 {.fd = handed ? p->epoll : -1, .events = POLLIN}};
 
-        poll(news, CM_LEN(news), longest_sleep(p));
+        poll(news, CM_LEN(news), longest_sleep(p) < IDLE_MS ? longest_sleep(p) : IDLE_MS);
         (void)!eventfd_read(p->wake, &count);
         while (cm_proxy_drive(p, true))
             continue;
@@ -276,6 +280,19 @@ bool cm_proxy_progress(struct cm_proxy *p)
     return false;
 }
 
+void cm_proxy_doze(struct cm_proxy *p, int64_t ns)
+{
+    struct pollfd news = {.fd = p->a.mode == CM_PROXY_INLINE ? p->epoll : -1, .events = POLLIN};
+    struct timespec most = {.tv_sec = ns / CM_NS_PER_S, .tv_nsec = ns % CM_NS_PER_S};
+
+    ppoll(&news, 1, &most, NULL);
+}
+
+static bool owes(struct cm_sock *s)
+{
+    return s->fd >= 0 && !s->bye && cm_peer_owes(s);
+}
+
 bool cm_proxy_unfinished(struct cm_proxy *p)
 {
     bool left = false;
@@ -283,9 +300,24 @@ bool cm_proxy_unfinished(struct cm_proxy *p)
     while (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
         sched_yield(); /* for a turn */
     for (int i = 0; i < p->nsocks && !left; i++)
-        left = p->socks[i]->fd >= 0 && !p->socks[i]->bye && cm_peer_owes(p->socks[i]);
+        left = owes(p->socks[i]);
     atomic_store_explicit(&p->busy, false, memory_order_release);
     return left;
+}
+
+/* Say what there is and hear nothing: the shortest way out of an operation. True: that is all. */
+static bool say_all(struct cm_proxy *p)
+{
+    bool moved, left = false;
+
+    while (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
+        sched_yield(); /* for a turn */
+    for (int i = 0; i < p->nsocks; i++) {
+        speak(p, p->socks[i], &moved);
+        left |= owes(p->socks[i]);
+    }
+    atomic_store_explicit(&p->busy, false, memory_order_release);
+    return !left;
 }
 
 void cm_proxy_rest(struct cm_proxy *p)
@@ -294,6 +326,8 @@ void cm_proxy_rest(struct cm_proxy *p)
         cm_proxy_progress(p);
         return;
     }
+    if (say_all(p))
+        return;
     while (cm_proxy_drive(p, false))
         continue;
     if (cm_proxy_unfinished(p) && !atomic_exchange(&p->handed, true))

@@ -1,4 +1,4 @@
-/* Local stream sockets with deadlines: exact reads and writes, and file descriptors. Private. */
+/* Local stream sockets with deadlines: exact reads and writes, and file descriptors. */
 #ifndef CM_TRANSPORT_FDPASS_H
 #define CM_TRANSPORT_FDPASS_H
 

@@ -3,17 +3,20 @@
  * out; where payloads are large, one call reads the rest of a payload into its
  * slot and the next head into the stage.
  *
- * Invariant: while a payload is incomplete the stage is empty, and the head in
- * `frame` has been accepted by the sink.
+ * Invariant: while a payload is incomplete the stage is empty, unless it is put
+ * off, and the head in `frame` has been accepted by the sink.
  */
 #include "transport/frame.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "base/shared.h"
+
 enum { LARGE = 8192 };
 
 _Static_assert(sizeof(struct cm_frame) == 32, "no gaps: it travels as it is");
+_Static_assert((int)CM_STAGE_BYTES <= (int)CM_FAR_BYTES, "what is put off is never all staged");
 
 void cm_reader_init(struct cm_reader *r, const struct cm_frame_sink *sink)
 {
@@ -26,6 +29,7 @@ int cm_reader_where(struct cm_reader *r, struct iovec at[2])
     size_t ahead = r->large ? sizeof(struct cm_frame) : sizeof(r->stage);
     int n = 0;
 
+    assert(!r->put_off);
     if (r->left > 0)
         at[n++] = (struct iovec){r->to, r->left};
     /* Part of a head may be there already: at least the rest of it is read. */
@@ -57,6 +61,8 @@ static enum cm_status begin(struct cm_reader *r)
     assert(f->bytes == 0 || to != NULL);
     r->to = to;
     r->left = (size_t)f->bytes;
+    r->put_off = f->type == CM_FRAME_SLOT && r->left >= CM_FAR_BYTES &&
+                 !r->sink.place(r->sink.arg, f, false, &r->to);
     return r->left == 0 ? finish(r) : CM_OK;
 }
 
@@ -78,13 +84,13 @@ static enum cm_status parse(struct cm_reader *r)
 {
     enum cm_status st = CM_OK;
 
-    while (st == CM_OK && r->used < r->have) {
+    while (st == CM_OK && r->used < r->have && !r->put_off) {
         if (r->left > 0)
             st = unstage(r);
-        else if (r->have - r->used >= sizeof(struct cm_frame))
-            st = begin(r);
-        else
+        else if (r->have - r->used < sizeof(struct cm_frame))
             break;
+        else
+            st = begin(r);
     }
     memmove(r->stage, r->stage + r->used, r->have - r->used);
     r->have -= r->used;
@@ -106,4 +112,13 @@ enum cm_status cm_reader_took(struct cm_reader *r, size_t n)
     }
     r->have += n - direct;
     return st == CM_OK ? parse(r) : st;
+}
+
+enum cm_status cm_reader_resume(struct cm_reader *r)
+{
+    if (!r->put_off)
+        return CM_OK;
+    r->put_off = false;
+    r->sink.place(r->sink.arg, &r->frame, true, &r->to);
+    return parse(r);
 }

@@ -9,14 +9,12 @@
 
 static enum cm_status garbage(void *arg, const char *what)
 {
-    const struct cm_peer *p = ((struct cm_sock *)arg)->peer;
-
-    return CM_FAIL(CM_ESYS, "process %d (host %s) sent %s", p->proc, p->host, what);
+    return cm_peer_blame(((struct cm_sock *)arg)->peer, CM_ESYS, "sent %s", what);
 }
 
 static enum cm_status hear_ports(struct cm_sock *s, const struct cm_frame *f)
 {
-    const struct cm_peer *p = s->peer;
+    struct cm_peer *p = s->peer;
 
     if (s->greeted)
         return garbage(s, "its ports twice");
@@ -24,11 +22,11 @@ static enum cm_status hear_ports(struct cm_sock *s, const struct cm_frame *f)
     if (f->port == (uint32_t)p->nrecv && f->number == (uint64_t)p->a->depth &&
         f->sig == p->a->slot_bytes)
         return CM_OK;
-    return CM_FAIL(CM_EMISMATCH,
-                   "process %d (host %s) has %u ports of %llu slots of %llu bytes to process %d, "
-                   "which expects %d of %d of %zu",
-                   p->proc, p->host, f->port, (unsigned long long)f->number,
-                   (unsigned long long)f->sig, p->a->proc, p->nrecv, p->a->depth, p->a->slot_bytes);
+    return cm_peer_blame(p, CM_EMISMATCH,
+                         "has %u ports of %llu slots of %llu bytes to process %d, which expects "
+                         "%d of %d of %zu",
+                         f->port, (unsigned long long)f->number, (unsigned long long)f->sig,
+                         p->a->proc, p->nrecv, p->a->depth, p->a->slot_bytes);
 }
 
 static enum cm_status hear_slot(struct cm_sock *s, const struct cm_frame *f, void **to)
@@ -51,6 +49,24 @@ static enum cm_status hear_slot(struct cm_sock *s, const struct cm_frame *f, voi
     h->bytes = f->bytes;
     *to = cm_slot_payload(h, (size_t)f->bytes);
     return CM_OK;
+}
+
+/* Take the place that an executor offers for a payload of this length. */
+static bool place(void *arg, const struct cm_frame *f, bool last, unsigned char **to)
+{
+    const struct cm_peer *p = ((struct cm_sock *)arg)->peer;
+    const struct cm_port_end *e = &p->recv[f->port];
+    struct cm_slot_head *h = cm_slot_at(p, e, e->moved);
+    uint64_t at;
+
+    if (!last && atomic_load_explicit(&h->far_at, memory_order_relaxed) == 0)
+        return false;
+    at = atomic_exchange_explicit(&h->far_at, CM_FAR_CLOSED, memory_order_acquire);
+    if (at <= CM_FAR_CLOSED || h->far_bytes != f->bytes)
+        return true;
+    atomic_store_explicit(&h->far_at, at, memory_order_relaxed);
+    *to = (unsigned char *)(uintptr_t)at;
+    return true;
 }
 
 static enum cm_status hear_credit(struct cm_sock *s, const struct cm_frame *f)
@@ -125,5 +141,6 @@ static enum cm_status end(void *arg, const struct cm_frame *f)
 
 struct cm_frame_sink cm_peer_sink(struct cm_sock *s)
 {
-    return (struct cm_frame_sink){.arg = s, .begin = begin, .end = end, .garbage = garbage};
+    return (struct cm_frame_sink){
+        .arg = s, .begin = begin, .place = place, .end = end, .garbage = garbage};
 }

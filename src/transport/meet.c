@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "transport/shake.h"
 
-enum { GUESTS = 32, NOTES = 8, NAMED = 8, POLL_MS = 50 };
+enum { GUESTS = 32, NOTES = 8, POLL_MS = 50 };
 static const int64_t guest_ns = 2LL * CM_NS_PER_S;     /* so long a stranger may keep silent */
 static const int64_t redial_ns = 50LL * CM_NS_PER_MS;  /* after a connection broke */
 static const int64_t settled_ns = 20LL * CM_NS_PER_MS; /* a guest this old may be shown out */
@@ -31,6 +31,8 @@ struct dial {
     int index;
     int err;          /* of the last try that failed */
     int64_t again_ns; /* fd -1: when to try again */
+    bool hopeless;    /* no other try will do better */
+    char why[CM_MEET_WHY];
 };
 
 struct guest {
@@ -44,7 +46,9 @@ struct meeting {
     int ndials;
     struct guest guests[GUESTS];
     struct pollfd *fds; /* listener, dials, guests */
-    int missing;        /* sockets that are not there yet */
+    int missing;        /* sockets that are not there yet ... */
+    int hopeless;       /* ... of which these will never be */
+    int64_t since_ns;
     int notes;
 };
 
@@ -68,60 +72,58 @@ static struct cm_hello hello_to(const struct cm_meet_args *a, int proc, int inde
 
 /* ---- whom we dial ---- */
 
-static enum cm_status dial_failed(const struct meeting *m, const struct dial *d, int err)
+static void give_up(struct meeting *m, struct dial *d, const char *what, const char *how)
 {
-    char to[CM_NET_TEXT], from[CM_NET_TEXT];
-
-    return CM_FAIL(CM_ESYS, "process %d (host %s) at %s cannot be reached from %s (%s): %s",
-                   d->peer->proc, d->peer->host, cm_net_format(&d->peer->addr, to), m->a->on->name,
-                   cm_net_format(&m->a->on->addr, from), strerror(err));
+    snprintf(d->why, sizeof(d->why), "%s%s", what, how);
+    drop(&d->shake.fd);
+    d->hopeless = true;
+    m->hopeless++;
 }
 
-static enum cm_status dial(struct meeting *m, struct dial *d)
+static void dial(struct meeting *m, struct dial *d)
 {
     struct cm_hello h = hello_to(m->a, d->peer->proc, d->index);
     int fd = cm_net_dial(m->a->on, &d->peer->addr);
 
     if (fd < 0)
-        return dial_failed(m, d, errno);
-    cm_shake_dialled(&d->shake, fd, &h);
-    return CM_OK;
+        give_up(m, d, "", strerror(errno));
+    else
+        cm_shake_dialled(&d->shake, fd, &h);
 }
 
 /* A connection that was up and broke is tried again: the other side may have taken us for a
    stranger in a crowd. One that never was up will not be better the next time. */
-static enum cm_status dial_lost(struct meeting *m, struct dial *d, bool was_up, int64_t now)
+static void dial_lost(struct meeting *m, struct dial *d, bool was_up, int64_t now)
 {
-    if (!was_up)
-        return dial_failed(m, d, d->shake.err);
     d->err = d->shake.err;
     d->again_ns = now + redial_ns;
-    drop(&d->shake.fd);
-    return CM_OK;
+    if (was_up)
+        drop(&d->shake.fd);
+    else
+        give_up(m, d, "", strerror(d->err));
 }
 
-static enum cm_status step_dial(struct meeting *m, struct dial *d, int64_t now)
+static void step_dial(struct meeting *m, struct dial *d, int64_t now)
 {
     bool was_up = d->shake.put > 0;
-    char to[CM_NET_TEXT];
 
-    if (d->peer->fds[d->index] >= 0)
-        return CM_OK;
-    if (d->shake.fd < 0)
-        return now < d->again_ns ? CM_OK : dial(m, d);
+    if (d->hopeless || d->peer->fds[d->index] >= 0)
+        return;
+    if (d->shake.fd < 0) {
+        if (now >= d->again_ns)
+            dial(m, d);
+        return;
+    }
     cm_shake_step(&d->shake);
-    if (d->shake.state == CM_SHAKE_LOST)
-        return dial_lost(m, d, was_up || d->shake.put > 0, now);
-    if (d->shake.state == CM_SHAKE_REFUSED)
-        return CM_FAIL(CM_ESYS, "%s should be process %d (host %s), but answered with %s",
-                       cm_net_format(&d->peer->addr, to), d->peer->proc, d->peer->host,
-                       d->shake.why);
-    if (d->shake.state != CM_SHAKE_DONE)
-        return CM_OK;
-    d->peer->fds[d->index] = d->shake.fd;
-    d->shake.fd = -1;
-    m->missing--;
-    return CM_OK;
+    if (d->shake.state == CM_SHAKE_LOST) {
+        dial_lost(m, d, was_up || d->shake.put > 0, now);
+    } else if (d->shake.state == CM_SHAKE_REFUSED) {
+        give_up(m, d, "somebody else is there, who answered with ", d->shake.why);
+    } else if (d->shake.state == CM_SHAKE_DONE) {
+        d->peer->fds[d->index] = d->shake.fd;
+        d->shake.fd = -1;
+        m->missing--;
+    }
 }
 
 /* ---- who dials us ---- */
@@ -251,64 +253,68 @@ static bool complete(const struct meeting *m, const struct cm_meet_peer *p)
     return true;
 }
 
-/* The last error of dialling it, 0: none, or it is for it to dial. */
-static int last_error(const struct meeting *m, const struct cm_meet_peer *p)
+/* The dial that says most about a neighbour without a connection; NULL: it should dial us. */
+static const struct dial *worst_dial(const struct meeting *m, const struct cm_meet_peer *p)
 {
-    int err = 0;
+    const struct dial *worst = NULL;
 
-    for (int i = 0; i < m->ndials; i++)
-        if (m->dials[i].peer == p && m->dials[i].err != 0)
-            err = m->dials[i].err;
-    return err;
+    for (int i = 0; i < m->ndials; i++) {
+        const struct dial *d = &m->dials[i];
+
+        if (d->peer == p && p->fds[d->index] < 0 && (worst == NULL || d->hopeless || d->err != 0))
+            worst = d;
+    }
+    return worst;
 }
 
-static enum cm_status not_all_came(const struct meeting *m)
+static void describe(const struct meeting *m, const struct dial *d, char why[CM_MEET_WHY])
 {
-    char from[CM_NET_TEXT], to[CM_NET_TEXT];
-    int named = 0, missing = 0;
+    double s = (double)(m->a->until_ns - m->since_ns) / CM_NS_PER_S;
 
+    if (d == NULL)
+        snprintf(why, CM_MEET_WHY, "did not connect within %.1f s", s);
+    else if (d->hopeless)
+        memcpy(why, d->why, CM_MEET_WHY);
+    else if (d->err != 0)
+        snprintf(why, CM_MEET_WHY, "no connection within %.1f s, last: %s", s, strerror(d->err));
+    else
+        snprintf(why, CM_MEET_WHY, "no answer within %.1f s", s);
+}
+
+static enum cm_status tell(const struct meeting *m, struct cm_meet_trouble *t)
+{
     for (int p = 0; p < m->a->npeers; p++) {
         const struct cm_meet_peer *peer = &m->a->peers[p];
-        int err = last_error(m, peer);
+        const struct dial *d = worst_dial(m, peer);
 
         if (complete(m, peer))
             continue;
-        missing++;
-        if (named++ >= NAMED)
+        if (t->missing++ > 0 && (t->dialled || d == NULL))
             continue;
-        if (peer->proc < m->a->proc)
-            cm_log("process %d (host %s) did not connect to %s (%s)", peer->proc, peer->host,
-                   m->a->on->name, cm_net_format(&m->a->on->addr, from));
-        else
-            cm_log("process %d (host %s) at %s did not answer on %s (%s)%s%s", peer->proc,
-                   peer->host, cm_net_format(&peer->addr, to), m->a->on->name,
-                   cm_net_format(&m->a->on->addr, from), err != 0 ? ": " : "",
-                   err != 0 ? strerror(err) : "");
+        t->proc = peer->proc;
+        t->dialled = d != NULL;
+        describe(m, d, t->why);
     }
-    return CM_FAIL(CM_ETIMEOUT, "process %d: %d of %d neighbours are not connected", m->a->proc,
-                   missing, m->a->npeers);
+    return m->hopeless > 0 ? CM_ESYS : CM_ETIMEOUT;
 }
 
-static enum cm_status run(struct meeting *m)
+static void run(struct meeting *m)
 {
     int64_t now = cm_now_ns();
-    enum cm_status st = CM_OK;
 
-    while (m->missing > 0) {
+    m->since_ns = now;
+    while (m->missing > m->hopeless) {
         welcome(m, now);
         for (int i = 0; i < GUESTS; i++)
             step_guest(m, &m->guests[i], now);
-        for (int i = 0; i < m->ndials && st == CM_OK; i++)
+        for (int i = 0; i < m->ndials; i++)
             if (m->dials[i].shake.fd < 0 || m->fds[1 + i].revents != 0)
-                st = step_dial(m, &m->dials[i], now);
-        if (st != CM_OK || m->missing == 0)
-            return st;
-        if (now >= m->a->until_ns)
-            return not_all_came(m);
+                step_dial(m, &m->dials[i], now);
+        if (now >= m->a->until_ns || m->missing == m->hopeless)
+            return;
         await(m, now);
         now = cm_now_ns();
     }
-    return CM_OK;
 }
 
 static void prepare(struct meeting *m)
@@ -340,20 +346,22 @@ static void leave(struct meeting *m, enum cm_status st)
             drop(&m->a->peers[p].fds[k]);
 }
 
-enum cm_status cm_meet(const struct cm_meet_args *a)
+enum cm_status cm_meet(const struct cm_meet_args *a, struct cm_meet_trouble *trouble)
 {
     size_t most = (size_t)a->npeers * (size_t)a->sockets;
     struct meeting m = {.a = a};
     enum cm_status st;
 
     assert(a->sockets >= 1 && a->sockets <= CM_NET_SOCKETS);
+    memset(trouble, 0, sizeof(*trouble));
     m.dials = calloc(most + 1, sizeof(*m.dials));
     m.fds = calloc(most + 1 + GUESTS, sizeof(*m.fds));
     if (m.dials == NULL || m.fds == NULL) {
         st = CM_FAIL(CM_ENOMEM, "no memory to connect with %d processes", a->npeers);
     } else {
         prepare(&m);
-        st = run(&m);
+        run(&m);
+        st = m.missing == 0 ? CM_OK : tell(&m, trouble);
         leave(&m, st);
     }
     free(m.dials);

@@ -1,6 +1,6 @@
 /*
  * Interfaces, addresses and sockets between machines: which interface a job
- * uses, where it listens, how it starts to connect. Private to src/transport.
+ * uses, where it listens, how it starts to connect.
  *
  * Nothing here waits; any thread may call any function.
  */

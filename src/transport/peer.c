@@ -7,6 +7,8 @@
  */
 #include "transport/tcp.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,6 +53,16 @@ enum cm_status cm_peer_init(struct cm_peer *p, const struct cm_proxy_args *a,
         return CM_FAIL(CM_ENOMEM, "no memory for the connection with process %d (host %s)", p->proc,
                        p->host);
     return CM_OK;
+}
+
+enum cm_status cm_peer_blame(struct cm_peer *p, enum cm_status st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p->why, sizeof(p->why), fmt, ap);
+    va_end(ap);
+    return st;
 }
 
 static void free_notes(struct cm_note *n)
@@ -113,12 +125,12 @@ enum cm_status cm_peer_queue(struct cm_peer *p, uint32_t type, const void *bytes
         return CM_EABORT;
     note = malloc(sizeof(*note) + n);
     if (note == NULL)
-        return CM_FAIL(CM_ENOMEM, "no memory for a message to process %d", p->proc);
+        return CM_ENOMEM;
     *note = (struct cm_note){.type = type, .bytes = (uint32_t)n};
     if (n > 0)
         memcpy(note->payload, bytes, n);
     if (append(p, note) == CM_OK)
         return CM_OK;
     free(note);
-    return CM_FAIL(CM_ENOMEM, "process %d (host %s) does not take its messages", p->proc, p->host);
+    return CM_ENOMEM;
 }

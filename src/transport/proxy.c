@@ -42,6 +42,29 @@ enum cm_status cm_proxy_send(struct cm_proxy *p, int proc, uint32_t type, const 
     return CM_FAIL(CM_EINVAL, "message to process %d, which is no neighbour", proc);
 }
 
+void cm_proxy_send_all(struct cm_proxy *p, uint32_t type, const void *bytes, size_t n)
+{
+    for (int i = 0; i < p->a.npeers; i++)
+        if (cm_peer_queue(&p->peers[i], type, bytes, n) == CM_OK)
+            call_thread(p);
+}
+
+bool cm_proxy_told(struct cm_proxy *p)
+{
+    bool left = false;
+
+    while (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
+        sched_yield(); /* for a turn */
+    for (int i = 0; i < p->a.npeers && !left; i++) {
+        const struct cm_peer *peer = &p->peers[i];
+
+        left = !peer->lost && !peer->socks[0].bye &&
+               (peer->socks[0].out.n > 0 || atomic_load(&peer->waiting));
+    }
+    atomic_store_explicit(&p->busy, false, memory_order_release);
+    return !left;
+}
+
 enum cm_status cm_proxy_status(const struct cm_proxy *p)
 {
     return (enum cm_status)atomic_load_explicit(&p->status, memory_order_acquire);

@@ -26,6 +26,8 @@
 
 struct cm_proxy;
 
+enum { CM_CONTROL_BYTES = 4096 /* of a message, at most */ };
+
 /* A neighbour. Arrays are copied; the ports' memory must outlive the proxy. */
 struct cm_proxy_peer {
     int proc;         /* its number in the job */
@@ -51,12 +53,13 @@ struct cm_proxy_events {
     /* A message came. `bytes` is valid until the call returns. NULL: messages are dropped. */
     void (*message)(void *arg, int proc, uint32_t type, const void *bytes, size_t n);
     /*
-     * The connection with `proc` is lost; the reason is logged. Once per
-     * neighbour; its ports stand still from now on. CM_ETIMEOUT: it is silent (stopped,
-     * or the cable is cut), CM_ESYS: it died, or sends garbage, CM_EMISMATCH: it has
-     * other ports. May be NULL.
+     * The connection with `proc` is lost. Once per neighbour; its ports stand still
+     * from now on. CM_ETIMEOUT: it is silent (stopped, or the cable is cut), CM_ESYS: it
+     * died, or sends garbage, CM_EMISMATCH: it has other ports. `why` is what a report
+     * says after the process: "died: its connection was reset"; valid until the call
+     * returns. NULL: losses are logged.
      */
-    void (*lost)(void *arg, int proc, enum cm_status st);
+    void (*lost)(void *arg, int proc, enum cm_status st, const char *why);
 };
 
 struct cm_proxy_args {
@@ -94,6 +97,12 @@ CM_MUST_CHECK enum cm_status cm_proxy_open(const struct cm_proxy_args *a, struct
 bool cm_proxy_progress(struct cm_proxy *p);
 
 /*
+ * What an executor calls instead of sleeping: returns when there may be something to
+ * do for cm_proxy_progress(), or after `ns`. CM_PROXY_THREAD: always sleeps for `ns`. Any thread.
+ */
+void cm_proxy_doze(struct cm_proxy *p, int64_t ns);
+
+/*
  * What an executor calls when it has filled or freed slots and will not wait
  * for anything soon: an operation ends. CM_PROXY_INLINE: sends what it can, and
  * leaves what it cannot to the thread. CM_PROXY_THREAD: as cm_proxy_progress().
@@ -104,11 +113,18 @@ void cm_proxy_rest(struct cm_proxy *p);
 /*
  * Send a message of up to CM_CONTROL_BYTES to a neighbour; they arrive in order
  * with each other, not with slots. Copies; any thread; never blocks. CM_EINVAL: no such
- * neighbour, or too long. CM_ENOMEM: over 256 KiB wait to be sent to it. CM_EABORT: it
- * is lost, or has left.
+ * neighbour, or too long (logged). CM_ENOMEM: over 256 KiB wait to be sent to it, try
+ * again later. CM_EABORT: it is lost, or has left.
  */
 CM_MUST_CHECK enum cm_status cm_proxy_send(struct cm_proxy *p, int proc, uint32_t type,
                                            const void *bytes, size_t n);
+
+/* The same to all neighbours that take it. */
+void cm_proxy_send_all(struct cm_proxy *p, uint32_t type, const void *bytes, size_t n);
+
+/* Have all messages left this process, except those to neighbours that are lost? Any thread; waits
+   for the end of a turn. */
+bool cm_proxy_told(struct cm_proxy *p);
 
 /* Why the first neighbour was lost; CM_OK while all are there. Any thread, cheap. */
 enum cm_status cm_proxy_status(const struct cm_proxy *p);

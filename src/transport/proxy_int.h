@@ -13,8 +13,7 @@ struct cm_proxy {
     pthread_t thread;
     unsigned turns;
     int64_t ticked_ns;
-    bool midst; /* a large payload is half read: look again at again_ns */
-    int64_t again_ns;
+    int64_t away_ns, back_ns; /* so long this process stood still, until then; 0: it did not */
     struct cm_proxy_stats stats;
     _Atomic bool stop;
     _Atomic bool handed; /* inline mode: the thread is to finish what the executors began */

@@ -145,7 +145,7 @@ static void say_slots_of(struct cm_sock *s, int port)
                                    .sig = h->sig,
                                    .bytes = h->bytes};
 
-        cm_batch_add(&s->out, &f, cm_slot_payload(h, (size_t)h->bytes), NULL);
+        cm_batch_add(&s->out, &f, cm_slot_source(h), NULL);
     }
 }
 

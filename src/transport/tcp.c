@@ -62,18 +62,16 @@ static void advance(struct cm_sock *s, size_t n)
 /* The connection broke: what the error means to who reads the message. */
 static enum cm_status broken(const struct cm_sock *s, int err)
 {
-    const struct cm_peer *p = s->peer;
+    struct cm_peer *p = s->peer;
 
     if (err == ETIMEDOUT)
-        return CM_FAIL(CM_ETIMEOUT,
-                       "process %d (host %s) does not acknowledge what is sent: its host is down, "
-                       "or the way to it is cut",
-                       p->proc, p->host);
+        return cm_peer_blame(p, CM_ETIMEOUT,
+                             "does not acknowledge what is sent: its host is down, or the way to "
+                             "it is cut");
     if (err == 0 || err == ECONNRESET || err == EPIPE)
-        return CM_FAIL(CM_ESYS, "process %d (host %s) died: its connection %s", p->proc, p->host,
-                       err == 0 ? "ended without a farewell" : "was reset");
-    return CM_FAIL(CM_ESYS, "connection with process %d (host %s): %s", p->proc, p->host,
-                   strerror(err));
+        return cm_peer_blame(p, CM_ESYS, "died: its connection %s",
+                             err == 0 ? "ended without a farewell" : "was reset");
+    return cm_peer_blame(p, CM_ESYS, "cannot be reached any more: %s", strerror(err));
 }
 
 /* Who has said farewell need not hear ours. */
@@ -133,11 +131,12 @@ static bool drained(const struct iovec *at, int areas, size_t n)
 
 enum cm_status cm_sock_read(struct cm_sock *s, bool *moved)
 {
-    for (int turn = 0; turn < TURNS; turn++) {
+    enum cm_status st = cm_reader_resume(&s->in);
+
+    for (int turn = 0; turn < TURNS && st == CM_OK; turn++) {
         struct iovec at[2];
         int areas = cm_reader_where(&s->in, at);
         ssize_t n = readv(s->fd, at, areas);
-        enum cm_status st;
 
         s->peer->stats->reads++;
         if (n < 0 && would_block(errno))
@@ -149,8 +148,8 @@ enum cm_status cm_sock_read(struct cm_sock *s, bool *moved)
         s->peer->heard = true;
         *moved = true;
         st = cm_reader_took(&s->in, (size_t)n);
-        if (st != CM_OK || drained(at, areas, (size_t)n))
+        if (s->in.put_off || drained(at, areas, (size_t)n))
             return st;
     }
-    return CM_OK;
+    return st;
 }

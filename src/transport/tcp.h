@@ -60,6 +60,7 @@ struct cm_sock {
 struct cm_peer {
     int proc;
     char host[64];
+    char why[192];                 /* it is useless: see cm_peer_blame() */
     const struct cm_proxy_args *a; /* geometry and events */
     struct cm_proxy_stats *stats;
     int nsend, nrecv;
@@ -92,11 +93,25 @@ static inline void *cm_slot_payload(struct cm_slot_head *h, size_t bytes)
     return bytes <= sizeof(h->near) ? h->near : (unsigned char *)(h + 1);
 }
 
+/* Sending end: where the payload of a filled slot is. */
+static inline void *cm_slot_source(struct cm_slot_head *h)
+{
+    uint64_t at = 0;
+
+    if (h->bytes >= CM_FAR_BYTES)
+        at = atomic_load_explicit(&h->far_at, memory_order_relaxed);
+    return at != 0 ? (void *)(uintptr_t)at : cm_slot_payload(h, (size_t)h->bytes);
+}
+
 /* peer.c: a neighbour with its ports; its sockets have none yet (fd -1). CM_ENOMEM. */
 CM_MUST_CHECK enum cm_status cm_peer_init(struct cm_peer *p, const struct cm_proxy_args *a,
                                           const struct cm_proxy_peer *from,
                                           struct cm_proxy_stats *stats);
 void cm_peer_destroy(struct cm_peer *p); /* closes its sockets; a zeroed one is fine */
+
+/* peer.c: keep what it did, as cm_proxy_events.lost has it; returns `st`. */
+enum cm_status cm_peer_blame(struct cm_peer *p, enum cm_status st, const char *fmt, ...)
+    CM_PRINTF(3, 4);
 
 /* speak.c: fill an empty writer with what is to be said on this socket; nothing may be. */
 void cm_peer_fill(struct cm_sock *s);
@@ -127,8 +142,8 @@ bool cm_batch_room(const struct cm_writer *w);
 
 /*
  * tcp.c: write, or read, what the socket takes or gives without waiting. *moved
- * becomes true if it was anything. A failure is logged, and names the neighbour:
- * CM_ESYS, CM_ETIMEOUT, CM_EMISMATCH.
+ * becomes true if it was anything. For a failure the neighbour is blamed: CM_ESYS,
+ * CM_ETIMEOUT, CM_EMISMATCH.
  */
 CM_MUST_CHECK enum cm_status cm_sock_write(struct cm_sock *s, bool *moved);
 CM_MUST_CHECK enum cm_status cm_sock_read(struct cm_sock *s, bool *moved);

@@ -23,11 +23,25 @@ static const char bye = 'b';
 
 const struct cm_wire *const cm_wires[] = {&cm_wire_loop, &cm_wire_shm, NULL};
 
+const struct cm_net_wire cm_net_wires[] = {
+    {"tcp", "processes of different nodes: TCP sockets"},
+    {"ib", "processes of different nodes: InfiniBand and RoCE (libibverbs)"},
+    {NULL, NULL},
+};
+
 const struct cm_wire *cm_wire_find(const char *name)
 {
     for (const struct cm_wire *const *w = cm_wires; *w != NULL; w++)
         if (strcmp((*w)->name, name) == 0)
             return *w;
+    return NULL;
+}
+
+const struct cm_net_wire *cm_net_wire_find(const char *name)
+{
+    for (const struct cm_net_wire *w = cm_net_wires; w->name != NULL; w++)
+        if (strcmp(w->name, name) == 0)
+            return w;
     return NULL;
 }
 

@@ -17,6 +17,8 @@
 
 struct cm_segment; /* one mapping of the node's memory; one per process */
 
+enum { CM_WIRE_GATHERS = 3 }; /* of the boot, that cm_segment_open() makes at most */
+
 struct cm_wire {
     const char *name;
     const char *what;                         /* one line for --list */
@@ -29,6 +31,14 @@ struct cm_wire {
 extern const struct cm_wire *const cm_wires[];
 const struct cm_wire *cm_wire_find(const char *name);          /* NULL: no such wire */
 const struct cm_wire *cm_wire_choose(const struct cm_boot *b); /* first that reaches; NULL: none */
+
+/* Wires between processes that share no memory. What opens them is elsewhere (tcp.h). */
+struct cm_net_wire {
+    const char *name;
+    const char *what; /* one line for --list */
+};
+extern const struct cm_net_wire cm_net_wires[];               /* the last has no name */
+const struct cm_net_wire *cm_net_wire_find(const char *name); /* NULL: no such wire */
 
 /*
  * Open the segment described by `l` (offsets filled). Collective over the

@@ -117,7 +117,8 @@ def gate_golden(found, table_path, ptx_path):
 
 def gate_covered(found, table_path, header):
     rows = table(table_path)
-    for name in re.findall(r"^(?:template <class T> )?CM_DEV [\w ]*?\b(cm_\w+)\(", read(header), flags=re.M):
+    for name in re.findall(r"^(?:template <class T> )?CM_DEV [\w ]*?\b(cm_\w+)\(",
+                           read(header), flags=re.M):
         if not any(row == f"golden_{name}" or row.startswith(f"golden_{name}_u") for row in rows):
             found.add(header, "covered", f"{name} has no row in {table_path}")
 
