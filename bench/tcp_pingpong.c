@@ -255,7 +255,7 @@ static bool run(const struct way *w, struct cm_meet_args a, struct cm_net_addr a
     a.proc = !first;
     a.peers = &peer;
     a.until_ns = cm_now_ns() + patience_ns;
-    if (cm_meet(&a) != CM_OK)
+    if (cm_meet(&a, &(struct cm_meet_trouble){.missing = 0}) != CM_OK)
         return false;
     e.fd = peer.fds[0];
     e.buf = calloc(1, SLOT);
