@@ -82,12 +82,12 @@ struct cm_opts_net {
     int ib_gid;             /* GID index; -1: automatic */
     int ib_qps;             /* queue pairs of a connection */
     int ib_mtu;             /* bytes; 0: the smaller of both ends' */
-    int ib_adaptive;        /* packets may take several ways: 1, 0; -1: on InfiniBand, not on RoCE */
-    int ib_timeout;         /* 4.096 us x 2^n until a packet is sent again */
-    int ib_retries;         /* how often */
-    int ib_tc, ib_sl;       /* traffic class and service level */
-    bool ib_disable;        /* NCCL_IB_DISABLE */
-    bool shm_disable;       /* NCCL_SHM_DISABLE: processes of one node do not share memory */
+    int ib_adaptive;  /* packets may take several ways: 1, 0; -1: on InfiniBand, not on RoCE */
+    int ib_timeout;   /* 4.096 us x 2^n until a packet is sent again */
+    int ib_retries;   /* how often */
+    int ib_tc, ib_sl; /* traffic class and service level */
+    bool ib_disable;  /* NCCL_IB_DISABLE */
+    bool shm_disable; /* NCCL_SHM_DISABLE: processes of one node do not share memory */
 };
 enum cm_eta_use { CM_ETA_AUTO, CM_ETA_ALWAYS, CM_ETA_NEVER };
 struct cm_opts_report {
