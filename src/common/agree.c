@@ -8,32 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* Rows that may differ: ranks per process, and what a process does for itself. */
 static const char *const free_rows[] = {"nthreads", "ngpus",      "device", "log",
                                         "ifname",   "port-range", "ib-hca", "ib-gid"};
 
-/* FNV-1a. */
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ p[i]) * 0x100000001b3U;
-    return h;
-}
-
 static uint64_t hash_value(const struct cm_option_value *v)
 {
-    uint64_t h = hash(0xcbf29ce484222325U, &v->type, sizeof(v->type));
+    uint64_t h = cm_hash(CM_HASH_START, &v->type, sizeof(v->type));
 
     switch (v->type) {
     case CM_VALUE_BOOL:
     case CM_VALUE_WHOLE:
-        return hash(h, &v->whole, sizeof(v->whole));
+        return cm_hash(h, &v->whole, sizeof(v->whole));
     case CM_VALUE_REAL:
-        return hash(h, &v->real, sizeof(v->real));
+        return cm_hash(h, &v->real, sizeof(v->real));
     case CM_VALUE_TEXT:
-        return hash(h, v->text, strlen(v->text));
+        return cm_hash(h, v->text, strlen(v->text));
     case CM_VALUE_NONE:
         break;
     }

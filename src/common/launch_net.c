@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "common/interface.h"
 #include "common/launch.h"
 #include "common/rendezvous.h"
@@ -44,16 +45,13 @@ static uint64_t machine_id(const char *host)
 {
     char text[ID_BYTES + HOST_BYTES] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    uint64_t h = 0xcbf29ce484222325U; /* FNV-1a */
 
     if (f != NULL && fgets(text, ID_BYTES, f) == NULL)
         text[0] = '\0';
     if (f != NULL)
         fclose(f);
     strcat(text, host);
-    for (const char *c = text; *c != '\0'; c++)
-        h = (h ^ (unsigned char)*c) * 0x100000001b3U;
-    return h;
+    return cm_hash(CM_HASH_START, text, strlen(text));
 }
 
 static void fill_args(struct start *s, double timeout_s)

@@ -4,18 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "common/world_int.h"
 #include "transport/wire.h"
-
-/* FNV-1a. */
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ p[i]) * 0x100000001b3U;
-    return h;
-}
 
 /* --wire tcp and ib are taken at their word: then only a node map lets processes share memory. */
 static bool apart(const struct cm_opts *o)
@@ -32,11 +23,11 @@ static enum cm_status domain_keys(const struct cm_boot *b, const struct cm_opts 
 
     for (int p = 0; p < w->nprocs; p++) {
         int32_t own = mapped ? w->node_of[w->first_of[p]] : p;
-        uint64_t h = hash(0xcbf29ce484222325U, all[p].boot_id, sizeof(all[p].boot_id));
+        uint64_t h = cm_hash(CM_HASH_START, all[p].boot_id, sizeof(all[p].boot_id));
 
-        h = hash(h, &all[p].net_namespace, sizeof(all[p].net_namespace));
+        h = cm_hash(h, &all[p].net_namespace, sizeof(all[p].net_namespace));
         if (apart(o))
-            h = hash(h, &own, sizeof(own));
+            h = cm_hash(h, &own, sizeof(own));
         keys[p] = h;
         for (int r = w->first_of[p]; mapped && apart(o) && r < w->first_of[p + 1]; r++)
             if (w->node_of[r] != own)
