@@ -164,6 +164,37 @@ static void test_formatted_sizes_read_back(void)
                 check_read_back((factor << bit) - off % 2 + off / 2);
 }
 
+static bool read_range(const char *text, struct cm_range *out)
+{
+    char copy[32];
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    return cm_parse_range(copy, out);
+}
+
+static void test_ranges(void)
+{
+    static const struct {
+        const char *text;
+        size_t lo, hi;
+    } good[] = {{"*", 0, SIZE_MAX},  {"8", 8, 8},           {"0-2K", 0, 2048},
+                {"2-", 2, SIZE_MAX}, {"4K-4K", 4096, 4096}, {"1.5K-1M", 1536, 1 << 20}};
+    static const char *const bad[] = {"", "-", "-8", "9-8", "8-x", "x-8", "**", "1-2-3", "8 - 9"};
+    struct cm_range r;
+
+    for (size_t i = 0; i < CM_LEN(good); i++) {
+        CHECK(read_range(good[i].text, &r) && r.lo == good[i].lo && r.hi == good[i].hi,
+              "\"%s\": %zu to %zu", good[i].text, r.lo, r.hi);
+        CHECK(cm_in_range(&r, good[i].lo) && cm_in_range(&r, good[i].hi), "ends of \"%s\"",
+              good[i].text);
+        CHECK(good[i].lo == 0 || !cm_in_range(&r, good[i].lo - 1), "below \"%s\"", good[i].text);
+        CHECK(good[i].hi == SIZE_MAX || !cm_in_range(&r, good[i].hi + 1), "above \"%s\"",
+              good[i].text);
+    }
+    for (size_t i = 0; i < CM_LEN(bad); i++)
+        CHECK(!read_range(bad[i], &r), "\"%s\" accepted", bad[i]);
+}
+
 static void test_integers(void)
 {
     static const struct {
@@ -245,6 +276,7 @@ int main(void)
     RUN(test_bad_sizes_are_refused);
     RUN(test_sizes_are_formatted);
     RUN(test_formatted_sizes_read_back);
+    RUN(test_ranges);
     RUN(test_integers);
     RUN(test_reals);
     RUN(test_reals_are_finite_in_any_range);

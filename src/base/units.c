@@ -189,6 +189,21 @@ static bool format_in_unit(size_t bytes, int bits, char *buf, size_t room)
     return true;
 }
 
+bool cm_parse_range(char *s, struct cm_range *out)
+{
+    char *dash = strchr(s, '-');
+
+    *out = (struct cm_range){0, SIZE_MAX};
+    if (strcmp(s, "*") == 0)
+        return true;
+    if (dash == NULL)
+        return cm_parse_size(s, &out->lo) && cm_parse_size(s, &out->hi);
+    *dash = '\0';
+    if (!cm_parse_size(s, &out->lo))
+        return false;
+    return dash[1] == '\0' || (cm_parse_size(dash + 1, &out->hi) && out->lo <= out->hi);
+}
+
 char *cm_format_size(size_t bytes, char *buf)
 {
     enum { ROOM = 32 };

@@ -22,6 +22,22 @@ bool cm_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *out);
 /* Parse a decimal real, finite and in [lo, hi]: [-]digits with optional fraction and exponent. */
 bool cm_parse_real(const char *s, double lo, double hi, double *out);
 
+/* lo to hi, both included. */
+struct cm_range {
+    size_t lo, hi;
+};
+
+/*
+ * Parse "lo-hi" (lo <= hi), "lo-" (to SIZE_MAX), "n" or "*" (all); the bounds are
+ * sizes. Writes into `s`. False otherwise; *out then has no meaning.
+ */
+bool cm_parse_range(char *s, struct cm_range *out);
+
+static inline bool cm_in_range(const struct cm_range *r, size_t v)
+{
+    return v >= r->lo && v <= r->hi;
+}
+
 /* Write the shortest exact form ("64K", "1.5M", "1000") into buf (>= 32 bytes); returns buf. */
 char *cm_format_size(size_t bytes, char *buf);
 

@@ -20,14 +20,10 @@
 /* collective to algorithm, then limits */
 enum { KEYS = 6, MOST_LIMITS = 2, MOST_FIELDS = KEYS + MOST_LIMITS, MOST_LINE = 400 };
 
-struct range {
-    size_t lo, hi;
-};
-
 struct rule {
     char *text; /* owned; the globs point into it */
     const char *collective, *type, *algo, *wire;
-    struct range bytes, ranks, nodes;
+    struct cm_range bytes, ranks, nodes;
     struct cm_limits limits;
 };
 
@@ -68,22 +64,6 @@ static bool is_algorithm(const char *glob)
             return true;
     }
     return false;
-}
-
-/* "lo-hi", "lo-", "n" or "*"; the bounds are sizes. */
-static bool parse_range(char *s, struct range *r)
-{
-    char *dash = strchr(s, '-');
-
-    *r = (struct range){0, SIZE_MAX};
-    if (strcmp(s, "*") == 0)
-        return true;
-    if (dash == NULL)
-        return cm_parse_size(s, &r->lo) && cm_parse_size(s, &r->hi);
-    *dash = '\0';
-    if (!cm_parse_size(s, &r->lo))
-        return false;
-    return dash[1] == '\0' || (cm_parse_size(dash + 1, &r->hi) && r->lo <= r->hi);
 }
 
 /* "name=value" into the field of that name, which must not be set yet. */
@@ -129,11 +109,11 @@ static const char *parse_rule(char *f[], int n, struct rule *r)
         return "no collective has such a name (see --list)";
     if (!is_type(f[1]))
         return "no type has such a name (see --list)";
-    if (!parse_range(f[2], &r->bytes))
+    if (!cm_parse_range(f[2], &r->bytes))
         return "bytes: a size, a range of sizes or * is wanted";
-    if (!parse_range(f[3], &r->ranks))
+    if (!cm_parse_range(f[3], &r->ranks))
         return "ranks: a number, a range or * is wanted";
-    if (!parse_range(f[4], &r->nodes))
+    if (!cm_parse_range(f[4], &r->nodes))
         return "nodes: a number, a range or * is wanted";
     if (!is_algorithm(f[5]))
         return "no algorithm has such a name (see --list)";
@@ -258,11 +238,6 @@ void cm_thresholds_free(struct cm_thresholds *t)
     free(t);
 }
 
-static bool in_range(const struct range *r, size_t v)
-{
-    return v >= r->lo && v <= r->hi;
-}
-
 const struct cm_limits *cm_thresholds_find(const struct cm_thresholds *t,
                                            const struct cm_subject *s)
 {
@@ -270,8 +245,8 @@ const struct cm_limits *cm_thresholds_find(const struct cm_thresholds *t,
         const struct rule *r = &t->rules[i];
 
         if (fits(r->collective, s->collective) && fits(r->type, s->type) &&
-            fits(r->algo, s->algo) && fits(r->wire, s->wire) && in_range(&r->bytes, s->bytes) &&
-            in_range(&r->ranks, (size_t)s->ranks) && in_range(&r->nodes, (size_t)s->nodes))
+            fits(r->algo, s->algo) && fits(r->wire, s->wire) && cm_in_range(&r->bytes, s->bytes) &&
+            cm_in_range(&r->ranks, (size_t)s->ranks) && cm_in_range(&r->nodes, (size_t)s->nodes))
             return &r->limits;
     }
     return NULL;

@@ -15,13 +15,9 @@
 
 enum { FIELDS = 9, LINE_MAX_BYTES = 200 };
 
-struct range {
-    size_t lo, hi;
-};
-
 struct rule {
     int coll; /* enum cm_coll or -1: any */
-    struct range ranks, nodes, bytes;
+    struct cm_range ranks, nodes, bytes;
     struct cm_choice choice;
 };
 
@@ -33,9 +29,9 @@ struct cm_tune {
 /*
  * Inside a node everybody is equally near. Between nodes every message costs
  * tens of microseconds and each link some memory, so that few partners and few
- * steps count: rails of the hierarchical forms, doubling or trees where the
- * message is short. Gather, scatter and alltoallv have no such form. Where doubling
- * ends is measured for all_reduce: results/bench/amd-epyc/tcp-algorithms.md.
+ * steps count: rails of the hierarchical forms, doubling where the message is
+ * short. alltoallv has no such form, those of gather and scatter were not measured.
+ * Where doubling ends is measured for all_reduce: results/bench/amd-epyc/tcp-algorithms.md.
  */
 const char cm_tune_default[] =
     "# collective    ranks  nodes  bytes  algorithm  mode    protocol  channels  chunk\n"
@@ -58,22 +54,6 @@ const char cm_tune_default[] =
     "*               *      1      0-2K   direct     copy    ll        1         -\n"
     "*               *      1      *      direct     direct  simple    1         -\n";
 
-/* "lo-hi", "lo-" or "*"; the bounds are sizes. */
-static bool parse_range(char *s, struct range *r)
-{
-    char *dash = strchr(s, '-');
-
-    *r = (struct range){0, SIZE_MAX};
-    if (strcmp(s, "*") == 0)
-        return true;
-    if (dash == NULL)
-        return cm_parse_size(s, &r->lo) && cm_parse_size(s, &r->hi);
-    *dash = '\0';
-    if (!cm_parse_size(s, &r->lo))
-        return false;
-    return dash[1] == '\0' || (cm_parse_size(dash + 1, &r->hi) && r->lo <= r->hi);
-}
-
 static bool parse_mode(const char *s, struct cm_choice *c)
 {
     c->mode = strcmp(s, "direct") == 0 ? CM_MODE_DIRECT : CM_MODE_COPY;
@@ -95,11 +75,11 @@ static const char *parse_rule(char *f[FIELDS], struct rule *r)
     r->coll = strcmp(f[0], "*") == 0 ? -1 : cm_coll_find(f[0]);
     if (r->coll < 0 && strcmp(f[0], "*") != 0)
         return "collective";
-    if (!parse_range(f[1], &r->ranks))
+    if (!cm_parse_range(f[1], &r->ranks))
         return "ranks";
-    if (!parse_range(f[2], &r->nodes))
+    if (!cm_parse_range(f[2], &r->nodes))
         return "nodes";
-    if (!parse_range(f[3], &r->bytes))
+    if (!cm_parse_range(f[3], &r->bytes))
         return "bytes";
     if (algo == NULL)
         return "algorithm";
@@ -179,15 +159,10 @@ void cm_tune_free(struct cm_tune *t)
     free(t);
 }
 
-static bool in_range(const struct range *r, size_t v)
-{
-    return v >= r->lo && v <= r->hi;
-}
-
 static bool is_about(const struct rule *r, enum cm_coll coll, int ranks, int nodes)
 {
-    return (r->coll < 0 || r->coll == (int)coll) && in_range(&r->ranks, (size_t)ranks) &&
-           in_range(&r->nodes, (size_t)nodes);
+    return (r->coll < 0 || r->coll == (int)coll) && cm_in_range(&r->ranks, (size_t)ranks) &&
+           cm_in_range(&r->nodes, (size_t)nodes);
 }
 
 bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, size_t bytes,
@@ -196,7 +171,7 @@ bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, int nod
     for (int k = 0; k < t->nrules; k++) {
         const struct rule *r = &t->rules[k];
 
-        if (is_about(r, coll, ranks, nodes) && in_range(&r->bytes, bytes)) {
+        if (is_about(r, coll, ranks, nodes) && cm_in_range(&r->bytes, bytes)) {
             *out = r->choice;
             return true;
         }
