@@ -344,11 +344,6 @@ enum cm_status cm_comm_mismatch(struct cm_comm *c, int peer)
     return cm_fail_mismatch(c->waiter, c->world[peer]);
 }
 
-const int32_t *cm_comm_order(const struct cm_comm *c)
-{
-    return c->order;
-}
-
 size_t cm_comm_scratch_bytes(size_t bytes, int n)
 {
     /* The hungriest plan stages every chunk of the vector once; strides round up to a line each,

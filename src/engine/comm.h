@@ -147,9 +147,6 @@ struct cm_choice {
 CM_MUST_CHECK enum cm_status cm_comm_choice(const struct cm_comm *c, const struct cm_op_args *a,
                                             struct cm_choice *out);
 
-/* Ring order of the communicator (position -> rank), grouped by node; n entries. */
-const int32_t *cm_comm_order(const struct cm_comm *c);
-
 /* Bytes of SCRATCH that any plan may need for operations up to `bytes` on n ranks. */
 size_t cm_comm_scratch_bytes(size_t bytes, int n);
 
