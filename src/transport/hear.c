@@ -1,6 +1,7 @@
 /*
  * What a neighbour's frames do. Whatever it sends is held against what it may
- * send: nothing it says makes us write outside of a free slot.
+ * send: nothing it says makes us write outside of a free slot, or of a place that
+ * an executor offers for a payload of that very length.
  *
  * Invariant: a socket carries the frames of a port in order, so slot k comes
  * after k-1; anything else is garbage.
