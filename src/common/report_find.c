@@ -121,6 +121,8 @@ static void print_bad(FILE *f, const struct cm_find *find, const struct cm_find_
                 v->links[i].again ? ", retested" : "");
 }
 
+enum { HOPELESS_PCT = 98 }; /* nodes that are this much slower are hardly ever in use */
+
 /* What the verdict rests on, and what it cannot say. */
 static void print_grounds(FILE *f, const struct cm_find *find, const struct cm_find_verdict *v)
 {
@@ -135,6 +137,11 @@ static void print_grounds(FILE *f, const struct cm_find *find, const struct cm_f
     if (v->compared && find->limits.slow_pct > find->rank->opts->find.slow_pct)
         fprintf(f, "# Note: ranks share CPUs, so less than %.0f %% proves nothing here\n",
                 find->limits.slow_pct);
+    if (v->compared && v->limit_pct >= HOPELESS_PCT)
+        fputs(
+            "# Note: the figures scatter too much for a comparison: run it on a quiet machine, or "
+            "with a larger -n\n",
+            f);
     if (v->compared && find->limits.min_gbs <= 0)
         fputs("# Note: whether all are slow alike only --min-busbw can tell\n", f);
     if (v->uneven > 0)
