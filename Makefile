@@ -69,7 +69,7 @@ else
 mpicc := $(call have,mpicc)
 endif
 
-# Only launch_mpi.c and the link line see MPI: its flags come from the wrapper, the compiler is CC.
+# Only *_mpi.c and the link line see MPI: its flags come from the wrapper, the compiler is CC.
 ifneq ($(mpicc),)
 mpi_show   := $(shell $(mpicc) -show 2>/dev/null)
 mpi_cflags := $(patsubst -I%,-isystem%,$(filter -I% -D%,$(mpi_show)))
@@ -147,7 +147,7 @@ avx2      := $(if $(filter x86_64-%,$(machine)),-mavx2 -mf16c -mfma)
 # The kernels are vector code already: -O3 costs them build time and gains nothing.
 own_flags = $(if $(filter %_avx2.c,$(1)),$(avx2)) \
   $(if $(filter src/kernels/reduce_%,$(1)),$(subst -O3,-O2,$(filter -O3,$(CFLAGS)))) \
-  $(if $(filter %/launch_mpi.c bench/%_compare.c,$(1)),$(mpi_cflags)) \
+  $(if $(filter %_mpi.c bench/%_compare.c,$(1)),$(mpi_cflags)) \
   $(if $(filter %/report_json.c %/report_json_rows.c %/report_json_find.c,$(1)),$(cjson_cflags)) \
   $(if $(filter src/transport/ib% src/transport/verbs% tests/verbs_% tests/test_ib%,$(1)), \
     $(verbs_cflags)) \
@@ -156,7 +156,7 @@ own_flags = $(if $(filter %_avx2.c,$(1)),$(avx2)) \
 # ---- files -----------------------------------------------------------------------------------
 
 floors   := base kernels transport engine common
-mpi_src  := $(wildcard src/common/launch_mpi.c)
+mpi_src  := $(wildcard src/common/*_mpi.c)
 # Named for what they need: *_cuda.c and *.cu are compiled if CUDA was found.
 cuda_src := $(sort $(foreach f,$(floors),$(wildcard src/$(f)/*_cuda.c)))
 cu_src   := $(sort $(wildcard src/kernels/*.cu))
@@ -200,6 +200,7 @@ sim      := $(B)/sim
 sim_why  := $(if $(call have,$(CXX)),$(if $(cuda_inc),,no cuda_runtime.h),no $(CXX))
 sim_src  := $(sort $(wildcard tests/sim/cmsim*.cc))
 fake_src := $(sort $(wildcard tests/sim/fakecudart*.cc))
+fake_nccl := $(sort $(wildcard tests/sim/fakenccl*.c)) src/base/dtype.c
 rig_src  := $(sort $(wildcard tests/sim/exec_rig*.c)) src/engine/exec_cuda.c src/engine/upload_cuda.c
 sim_obj   = $(patsubst %,$(sim)/$(1)/%.o,$(basename $(2)))
 # Under a sanitizer only the drivers are tested on virtual GPUs; check-sim has kernels under both.
@@ -208,7 +209,7 @@ simtest_src := $(if $(SAN)$(sim_why),,$(filter-out tests/sim/test_fake%, \
 sim_tests = $(patsubst tests/sim/%,$(sim)/$(1)/%,$(basename $(simtest_src)))
 fake_tests := $(if $(SAN)$(sim_why),,$(patsubst tests/sim/%.c,$(sim)/%, \
   $(sort $(wildcard tests/sim/test_fake*.c))))
-sim_libs := $(if $(sim_why),,$(sim)/libcm_simkernels.so $(sim)/libcudart.so.13)
+sim_libs := $(if $(sim_why),,$(sim)/libcm_simkernels.so $(sim)/libcudart.so.13 $(sim)/libnccl.so.2)
 
 # ---- a request that cannot be met ends here, with the remedy ----------------------------------
 
@@ -301,7 +302,7 @@ $(lib): $(call obj,$(lib_src)) $(B)/.members
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 # A program is one object plus the library. A weak reference takes nothing out of an archive, so
-# the MPI launcher is named on the link line, and drivers ask for the CUDA backend.
+# what is made of MPI is named on the link line, and drivers ask for the CUDA backend.
 link = $(CC) $(san_flags) $(LDFLAGS) $(1) -o $@ $(filter %.o %.a,$^) $(mpi_libs) $(cuda_libs) \
   $(ldlibs)
 define program
@@ -310,7 +311,7 @@ define program
 	$(Q)$(call link,$(1))
 endef
 $(B)/%_perf$(NAME_SUFFIX): $(B)/obj/src/collectives/%.o $(mpi_obj) $(lib) $(B)/.link
-	$(call program,$(if $(cuda_archs),-Wl$(comma)-u$(comma)cm_backend_cuda))
+	$(call program,$(if $(cuda_archs),$(addprefix -Wl$(comma)-u$(comma),cm_backend_cuda cm_engine_nccl)))
 $(B)/tests/%: $(B)/obj/tests/%.o $(mpi_obj) $(lib) $(B)/.link
 	$(program)
 $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_ib*.c)): $(call obj,$(verbs_double))
@@ -378,6 +379,10 @@ $(sim)/libcudart.so.13: $(call sim_obj,fake,$(fake_src)) tests/sim/fakecudart.ma
 	@echo '  LD   $@'
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,--version-script=tests/sim/fakecudart.map \
 	  -o $@ $(filter %.o,$^) -ldl -pthread
+# It takes CUDA from whoever loads it.
+$(sim)/libnccl.so.2: $(call sim_obj,plain,$(fake_nccl))
+	@echo '  LD   $@'
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -o $@ $^ -lm -pthread
 $(fake_tests): $(sim)/%: $(sim)/fake/tests/sim/%.o $(sim)/libcudart.so.13 | \
   $(sim)/libfake_kernels.so
 	@echo '  LD   $@'
@@ -390,8 +395,10 @@ tests: $(tests) $(sim_libs) $(call sim_tests,plain) $(fake_tests)
 same_sh := $(addprefix tests/test_,bench_table.py collmark_run.py compare.py compare_stats.py \
   cuda_build.sh html_look.py html_report.py lint.sh models.py ptx.sh readme.sh)
 run_env = BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' MPIRUN='$(MPIRUN)' SAN='$(SAN)'
-run_tests = $(run_env) scripts/run_tests.sh $(tests) $(fake_tests) $(call sim_tests,plain) \
-  $(filter-out $(if $(SAN),$(same_sh)),$(test_sh))
+# The longest begin first, so that none of them runs on alone at the end.
+long_sh  := $(addprefix tests/test_,virtual_gpus.sh abandon.sh nodes.sh node_failures.sh mpi.sh)
+run_tests = $(run_env) scripts/run_tests.sh $(long_sh) $(tests) $(fake_tests) \
+  $(call sim_tests,plain) $(filter-out $(long_sh) $(if $(SAN),$(same_sh)),$(test_sh))
 check: $(drivers) tests
 	@$(run_tests)
 # What another MPI library may change.
@@ -417,7 +424,7 @@ check-ib: $(drivers) $(if $(verbs_found),$(B)/tests/test_ib_rdma)
 	  tests/test_ib_vm.sh
 
 # Kernels broken on purpose, which the tests must notice.
-mutant_src := $(rig_src) tests/sim/test_exec_forms.c tests/sim/test_exec_waits.c
+mutant_src := $(rig_src) $(addprefix tests/sim/test_exec_,ends.c forms.c waits.c)
 mutants: $(if $(sim_why),,$(lib) $(call sim_obj,own,$(sim_src)) \
   $(foreach f,plain tsan,$(call sim_obj,$(f),$(mutant_src))))
 	@$(if $(sim_why),echo 'skip mutants: $(sim_why)',MUTANTS=1 BUILDDIR='$(B)' CXX='$(CXX)' \

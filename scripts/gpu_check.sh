@@ -209,7 +209,7 @@ step_faults() {
 
 # Two processes: with a GPU each they map each other's memory, on one GPU the host helps out.
 step_processes() {
-    local launcher driver args=(-b 8 -e 1M -f 32 -n 3)
+    local launcher driver half=$((gpus / 2)) args=(-b 8 -e 1M -f 32 -n 3)
     launcher="$(command -v mpirun)" || { skip processes "no mpirun" && return; }
     ldd "$(program all_reduce)" | grep -q libmp || { skip processes "built without MPI" && return; }
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -218,6 +218,14 @@ step_processes() {
     for driver in "${drivers[@]}"; do
         want 0 60 "$driver in two processes" "$launcher" -np 2 "$(program "$driver")" \
             --backend cuda "${args[@]}"
+    done
+    if [[ $half == 0 ]]; then # two processes on one GPU would leave the work to the host
+        skip "two nodes" "needs two GPUs"
+        return
+    fi
+    for driver in "${drivers[@]}"; do
+        want 0 60 "$driver on two nodes" "$launcher" -np 2 "$(program "$driver")" \
+            --backend cuda --wire tcp -g $((half > 4 ? 4 : half)) "${args[@]}"
     done
 }
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Run test programs one after the other and add up their summary lines.
+# Run test programs and add up their summary lines.
 #
 #   scripts/run_tests.sh PROGRAM...
 #
-# A program ends with "N passed, N failed, N skipped" and exits 0, 1 or 77. What it prints is shown
-# when it fails, its skip reasons always. The last line of this script is the sum. Reads from the
-# environment: BUILDDIR, NAME_SUFFIX, MPIRUN and SAN (handed on to the programs), TEST_TIMEOUT
-# (seconds for one program: 180, with SAN 600). What the programs write to TMPDIR is removed at
-# the end.
+# They begin in the order given, TEST_JOBS at a time (2, or 1 on one core: half of them wait for
+# deadlines most of the time), and are shown when they end. A program ends with "N passed, N failed,
+# N skipped" and exits 0, 1 or 77. What it prints is shown when it fails, its skip reasons always.
+# The last line of this script is the sum. Reads from the environment: TEST_JOBS, BUILDDIR,
+# NAME_SUFFIX, MPIRUN and SAN (handed on to the programs), TEST_TIMEOUT (seconds for one program:
+# 180, with SAN 600). What the programs write to TMPDIR is removed at the end.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
@@ -15,6 +16,9 @@ export BUILDDIR="${BUILDDIR:-build}" NAME_SUFFIX="${NAME_SUFFIX:-}" MPIRUN="${MP
 limit=180
 [[ -n "${SAN:-}" ]] && limit=600
 limit="${TEST_TIMEOUT:-$limit}"
+jobs=2
+[[ "$(nproc)" == 1 ]] && jobs=1
+jobs="${TEST_JOBS:-$jobs}"
 summary='^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
 
 TMPDIR="$(mktemp -d "${TMPDIR:-/tmp}/collmark.XXXXXX")" || exit 3
@@ -33,22 +37,28 @@ export TSAN_OPTIONS="suppressions=$PWD/scripts/tsan.supp:second_deadlock_stack=1
 export ASAN_OPTIONS="fast_unwind_on_malloc=0"
 export UBSAN_OPTIONS="print_stacktrace=1"
 
-passed=0 failed=0 skipped=0
-bad=()
+# start PROGRAM: in the background; what it prints, its exit code and seconds go to files
+start() {
+    local name log
+    name="$(basename "$1" .sh)"
+    log="$TMPDIR/$name"
+    (
+        begun=$SECONDS
+        timeout -k 5 "$limit" "$1" >"$log.log" 2>&1 </dev/null
+        echo "$? $((SECONDS - begun))" >"$log.end"
+    ) &
+    running[$!]="$name"
+}
 
-for program in "$@"; do
-    name="$(basename "$program" .sh)"
-    log="$TMPDIR/$name.log"
-    start=$SECONDS
-    timeout -k 5 "$limit" "$program" >"$log" 2>&1 </dev/null
-    code=$?
-    took=$((SECONDS - start))
+# show NAME: the line of a program that has ended, and what it printed if that matters
+show() {
+    local name="$1" log="$TMPDIR/$1.log" code took p=0 f=0 s=0 word=ok
+    read -r code took <"$TMPDIR/$1.end"
 
     # A program that died before its summary counts as one case.
     if [[ "$(grep -E "$summary" "$log" | tail -n 1)" =~ $summary ]]; then
         p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
     else
-        p=0 f=0 s=0
         case $code in
         0) p=1 ;;
         77) s=1 ;;
@@ -60,7 +70,6 @@ for program in "$@"; do
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 
-    word=ok
     if [[ $f != 0 ]]; then
         word=FAIL
         bad+=("$name")
@@ -74,6 +83,25 @@ for program in "$@"; do
     if [[ $f == 0 && $s != 0 ]]; then
         grep -i '^skip' "$log" | sed 's/^/         /' | head -n 20
     fi
+}
+
+# Wait until one of those that run has ended, and show it.
+reap() {
+    local pid=
+    wait -n -p pid "${!running[@]}"
+    show "${running[$pid]}"
+    unset "running[$pid]"
+}
+
+passed=0 failed=0 skipped=0
+bad=()
+declare -A running=()
+for program in "$@"; do
+    [[ ${#running[@]} -lt $jobs ]] || reap
+    start "$program"
+done
+while [[ ${#running[@]} != 0 ]]; do
+    reap
 done
 
 if [[ ${#bad[@]} != 0 ]]; then

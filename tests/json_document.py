@@ -121,8 +121,18 @@ def check_samples(s, where):
     check(s["min_us"] <= s["avg_us"] <= s["max_us"], f"{where}: mean {s['avg_us']}")
 
 
+def check_rounds(r, half, where):
+    """The time of a row is the median of its rounds."""
+    times = sorted(r["times_us"])
+    check(abs(times[(len(times) - 1) // 2] - half["time"]) <= 1e-9 * half["time"],
+          f"{where}: {half['time']} is not the median of {times}")
+    order = [r["ratio_low"], r["ratio"], r["ratio_high"]]
+    check(None in order or order == sorted(order), f"{where}: {order} is not in order")
+
+
 def check_rows(doc):
     wrong, bandwidths = 0, []
+    first = doc["results"][0]["engine"] if doc["results"] else None  # it alone is averaged
     members = [len(g["ranks"]) for g in doc["groups"]]
     for i, row in enumerate(doc["results"]):
         for name in ("out_of_place", "in_place"):
@@ -134,7 +144,10 @@ def check_rows(doc):
             if name + "_per_iter" in row:
                 check_samples(row[name + "_per_iter"], where)
             wrong += half["nwrong"] or 0
-            if row["counted"] and row["group"] == 0 and half["bus_bw"] is not None:
+            if name + "_rounds" in row:
+                check_rounds(row[name + "_rounds"], half, where)
+            averaged = row["counted"] and row["group"] == 0 and row["engine"] == first
+            if averaged and half["bus_bw"] is not None:
                 bandwidths.append(half["bus_bw"])
     check((doc["summary"]["wrong"] or 0) == wrong, f"summary.wrong, but the rows have {wrong}")
     average = doc["summary"]["average_bus_bandwidth"]

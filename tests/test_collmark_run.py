@@ -183,11 +183,24 @@ def test_narrowed_sweeps():
 SWEEP = ("-b", "8", "-e", "64K", "-f", "8", "-n", "5")
 
 
+def settle_placement(path):
+    """As if the cores of all launches had been equally far apart: a virtual machine moves them."""
+    for number in (1, 2, 3):
+        name = os.path.join(path, f"attempt-{number}", "result.json")
+        doc = json.loads(read(name))
+        probed = doc["placement"]
+        check(probed["before"] is not None or probed["why_not"], probed)
+        doc["placement"]["tag"] = None
+        with open(name, "w", encoding="utf-8") as f:
+            json.dump(doc, f)
+
+
 def real(folder, *command):
     """Three launches; saved, shown, and held against themselves."""
     path, base = os.path.join(folder, "real"), os.path.join(folder, "baselines")
     Call("run", *THREE, "--out", path, *command).expect(
         0, "^all_reduce float sum, 32 KiB out of place ", "3 of 3 launches")
+    settle_placement(path)
     Call("baseline", "save", path, "--dir", base).expect(0, "10 rows, 3 launches")
     Call("compare", "all_reduce", path, "--dir", base).expect(0, "10 same")
 

@@ -81,6 +81,31 @@ def test_wrong_data_never_passes(folder):
     Call("baseline", "save", new, "--dir", folder).expect(2, "wrong data is no baseline")
 
 
+def test_engines_are_rows_of_their_own(folder):
+    """--compare: of one launch each engine has rows, and one may be slower by itself."""
+    def made(path, factor):
+        docs = []
+        for i in range(5):
+            times = {size: us * (1 + 0.002 * i) for size, us in TIMES.items()}
+            doc = document(times)
+            other = document({size: us * factor for size, us in times.items()})
+            for row in other["results"]:
+                row["engine"] = "mpi"
+            for row in doc["results"]:
+                row["engine"] = "builtin"
+            doc["results"] += other["results"]
+            docs.append(doc)
+        return folder_of(os.path.join(folder, path), docs)
+
+    old = made("old", 3)
+    Call("compare", old, made("same", 3)).expect(0, "16 same")
+    Call("compare", old, made("slow", 4)).expect(
+        5, "8 regressed, 8 same",
+        r"^regressed: all_reduce float sum engine mpi, 1 MiB out of place")
+    plain = launches(os.path.join(folder, "plain"), TIMES)  # before there were engines
+    Call("compare", plain, old).expect(0, "8 same", "8 new")
+
+
 def test_too_few_launches(folder):
     old = launches(os.path.join(folder, "old"), TIMES)
     for n in (1, 2):

@@ -22,6 +22,7 @@ struct machine {
     const char *name;
     struct process procs[MAX_PROCS];
     int repeat;            /* of the first process; 0: once */
+    bool apart;            /* no two processes share memory */
     const char *no_access; /* pairs of devices without peer access, "ABCD": A-B and C-D */
     struct cm_opts o;
     /* what is to come */
@@ -64,7 +65,7 @@ struct gathered {
     struct cm_gpu_facts facts[MAX_PROCS];
     struct cm_gpu_claim claims[MAX_PROCS];
     struct cm_world w;
-    int32_t first_of[MAX_PROCS + 1], gpu_of[MAX_RANKS];
+    int32_t first_of[MAX_PROCS + 1], gpu_of[MAX_RANKS], of_rank[MAX_RANKS];
     struct cm_rank_info infos[MAX_RANKS];
 };
 
@@ -96,6 +97,10 @@ static void gather(const struct machine *m, struct gathered *g)
         g->w.nprocs = p + 1;
     }
     g->boot.nprocs = g->w.nprocs;
+    g->w.domains.n = m->apart ? g->w.nprocs : 1;
+    for (int r = 0; r < g->w.n; r++)
+        g->of_rank[r] = m->apart ? g->infos[r].proc : 0;
+    g->w.domains.of_rank = g->of_rank;
 }
 
 /* The letters of the ranks' devices. */
@@ -188,6 +193,19 @@ static const struct machine placed[] = {
     {"sharing from a base", {P(1, 3, 2, "ABC")}, SHARE, .devices = "BBC", .shared = true},
     {"both see one", {P(1, 1, 0, "A"), P(1, 1, 0, "AB")}, SHARE, .devices = "AA", .shared = true,
      .staged = true},
+    {"apart", {P(1, 2, 0, "ABCD")}, .repeat = 2, .apart = true, .devices = "ABCD"},
+    {"apart, each sees its own", {P(1, 1, 0, "A"), P(1, 1, 0, "B")}, .apart = true,
+     .devices = "AB"},
+    {"apart, no access", {P(1, 2, 0, "ABCD")}, .repeat = 2, .apart = true, .no_access = "AC",
+     .devices = "ABCD"},
+    {"apart, no access inside", {P(1, 2, 0, "ABCD")}, .repeat = 2, .apart = true,
+     .no_access = "CD", .devices = "ABCD", .far = true},
+    {"apart, P2P disabled", {P(1, 1, 0, "AB")}, .repeat = 2, .apart = true,
+     .o = {.engine = {.p2p_disable = true}}, .devices = "AB", .far_only = true},
+    {"apart, P2P disabled, pairs", {P(1, 2, 0, "ABCD")}, .repeat = 2, .apart = true,
+     .o = {.engine = {.p2p_disable = true}}, .devices = "ABCD", .far = true, .far_only = true},
+    {"apart, on one", {P(1, 1, 0, "A")}, .repeat = 2, .apart = true, SHARE, .devices = "AA",
+     .shared = true, .staged = true},
     {"host wanted", {P(1, 1, 0, "A")}, .o = {.launch = {.backend = CM_BACKEND_HOST}}},
     {"auto: no driver", {NONE(1, 2, "no CUDA driver")},
      .says = {"host alpha: no CUDA driver"}},

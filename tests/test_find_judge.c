@@ -24,6 +24,28 @@ static void test_a_slow_node_is_found(void)
     }
 }
 
+/* A bad cable loses packets: its pairs are slow, and so noisy that alone they would prove nothing. */
+static void test_a_slow_and_noisy_node_is_found(void)
+{
+    for (int n = 3; n <= 5; n++) {
+        struct cm_find_run runs[16];
+        struct cm_find_verdict v;
+        struct cluster c = cluster_of(n, 1);
+        struct cm_find_data d = {.n = n, .ranks = c.ranks, .runs = runs};
+
+        for (int a = 0; a < n; a++)
+            for (int b = a + 1; b < n; b++)
+                runs[d.nruns++] = (struct cm_find_run){.a = a,
+                                                       .b = b,
+                                                       .wrong_rank = -1,
+                                                       .gbs = b == n - 1 ? 0.01 * (a + 1) : 2,
+                                                       .noise = b == n - 1 ? 3 : 0.02};
+        CHECK(cm_find_judge(&d, &limits, &v) == CM_OK, "%d nodes", n);
+        CHECK(only(&v, n, n - 1, -1, CM_FIND_SLOW), "%d nodes: limit %.0f %%", n, v.limit_pct);
+        cm_find_verdict_free(&v);
+    }
+}
+
 static void test_a_slow_link_is_found(void)
 {
     for (int n = 3; n <= 9; n++) {
@@ -171,6 +193,7 @@ static void test_a_corrupt_node_is_found_and_its_rank_named(void)
 int main(void)
 {
     RUN(test_a_slow_node_is_found);
+    RUN(test_a_slow_and_noisy_node_is_found);
     RUN(test_a_slow_link_is_found);
     RUN(test_two_slow_nodes_are_found);
     RUN(test_a_sample_finds_it_by_retests);

@@ -176,6 +176,34 @@ static void test_the_port_that_is_chosen(void)
     remove_sysfs();
 }
 
+/* Unless it is slower, or the user names others. */
+static void test_the_port_that_belongs_to_the_gpu(void)
+{
+    static const struct {
+        const char *hca, *nearest, *want;
+    } rows[] = {
+        {NULL, "mlx5_10", "mlx5_10:1"},
+        {NULL, "mlx5_0", "mlx5_1:1"},
+        {"mlx5_2", "mlx5_10", "mlx5_2:1"},
+    };
+
+    make_sysfs(numa, CM_LEN(numa));
+    begin(machine, CM_LEN(machine));
+    for (size_t i = 0; i < CM_LEN(rows); i++) {
+        struct cm_ib_choice c = cm_ib_usual();
+        char name[80], why[CM_TEXT];
+
+        c.hca = rows[i].hca;
+        c.nearest = rows[i].nearest;
+        c.numa = 0;
+        c.nth = 1;
+        CHECK(open_choice(&c, name, why) == CM_OK && strcmp(name, rows[i].want) == 0,
+              "nearest %s: '%s' %s", c.nearest, name, why);
+    }
+    end();
+    remove_sysfs();
+}
+
 static void test_no_port_at_all(void)
 {
     static const struct {
@@ -298,6 +326,7 @@ static void test_a_port_without_gid(void)
 int main(void)
 {
     RUN(test_the_port_that_is_chosen);
+    RUN(test_the_port_that_belongs_to_the_gpu);
     RUN(test_no_port_at_all);
     RUN(test_the_gid_that_is_chosen);
     RUN(test_a_port_without_gid);

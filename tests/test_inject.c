@@ -17,22 +17,24 @@ static void test_good_specs(void)
         const char *text;
         struct cm_inject want;
     } rows[] = {
-        {"corrupt", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {-1, -1}}},
-        {"corrupt:rank=1", {CM_FAULT_CORRUPT, 1, -1, -1, 0, 0, {-1, -1}}},
-        {"corrupt:rank=1,iter=17", {CM_FAULT_CORRUPT, 1, 17, -1, 0, 0, {-1, -1}}},
-        {"stall:rank=2,phase=init", {CM_FAULT_STALL, 2, -1, CM_AT_SETUP, 0, 0, {-1, -1}}},
-        {"stall:phase=finalize,rank=2", {CM_FAULT_STALL, 2, -1, CM_AT_FINALIZE, 0, 0, {-1, -1}}},
-        {"delay:us=0", {CM_FAULT_DELAY, 0, -1, -1, 0, 0, {-1, -1}}},
+        {"corrupt", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {-1, -1}, ""}},
+        {"corrupt:rank=1", {CM_FAULT_CORRUPT, 1, -1, -1, 0, 0, {-1, -1}, ""}},
+        {"corrupt:rank=1,iter=17", {CM_FAULT_CORRUPT, 1, 17, -1, 0, 0, {-1, -1}, ""}},
+        {"stall:rank=2,phase=init", {CM_FAULT_STALL, 2, -1, CM_AT_SETUP, 0, 0, {-1, -1}, ""}},
+        {"stall:phase=finalize,rank=2",
+         {CM_FAULT_STALL, 2, -1, CM_AT_FINALIZE, 0, 0, {-1, -1}, ""}},
+        {"delay:us=0", {CM_FAULT_DELAY, 0, -1, -1, 0, 0, {-1, -1}, ""}},
         {"delay:rank=3,us=1000,phase=timed",
-         {CM_FAULT_DELAY, 3, -1, CM_AT_TIMED, 1000, 0, {-1, -1}}},
-        {"crash:phase=warmup,iter=0", {CM_FAULT_CRASH, 0, 0, CM_AT_WARMUP, 0, 0, {-1, -1}}},
-        {"crash:phase=check", {CM_FAULT_CRASH, 0, -1, CM_AT_CHECK, 0, 0, {-1, -1}}},
-        {"corrupt:node=1", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {1, -1}}},
-        {"stall:link=2-5,iter=3", {CM_FAULT_STALL, 0, 3, -1, 0, 0, {2, 5}}},
-        {"bw:node=7,factor=0.5", {CM_FAULT_BW, 0, -1, -1, 0, 0.5, {7, -1}}},
-        {"bw:factor=0.25,link=3-0", {CM_FAULT_BW, 0, -1, -1, 0, 0.25, {3, 0}}},
-        {"bw:factor=0.25,rank=3", {CM_FAULT_BW, 3, -1, -1, 0, 0.25, {-1, -1}}},
-        {NULL, {CM_FAULT_NONE, 0, -1, -1, 0, 0, {-1, -1}}},
+         {CM_FAULT_DELAY, 3, -1, CM_AT_TIMED, 1000, 0, {-1, -1}, ""}},
+        {"crash:phase=warmup,iter=0", {CM_FAULT_CRASH, 0, 0, CM_AT_WARMUP, 0, 0, {-1, -1}, ""}},
+        {"crash:phase=check", {CM_FAULT_CRASH, 0, -1, CM_AT_CHECK, 0, 0, {-1, -1}, ""}},
+        {"corrupt:node=1", {CM_FAULT_CORRUPT, 0, -1, -1, 0, 0, {1, -1}, ""}},
+        {"stall:link=2-5,iter=3", {CM_FAULT_STALL, 0, 3, -1, 0, 0, {2, 5}, ""}},
+        {"bw:node=7,factor=0.5", {CM_FAULT_BW, 0, -1, -1, 0, 0.5, {7, -1}, ""}},
+        {"bw:factor=0.25,link=3-0", {CM_FAULT_BW, 0, -1, -1, 0, 0.25, {3, 0}, ""}},
+        {"bw:factor=0.25,rank=3", {CM_FAULT_BW, 3, -1, -1, 0, 0.25, {-1, -1}, ""}},
+        {"delay:us=9,engine=builtin#2", {CM_FAULT_DELAY, 0, -1, -1, 9, 0, {-1, -1}, "builtin#2"}},
+        {NULL, {CM_FAULT_NONE, 0, -1, -1, 0, 0, {-1, -1}, ""}},
     };
 
     for (size_t i = 0; i < CM_LEN(rows); i++) {
@@ -43,60 +45,64 @@ static void test_good_specs(void)
         CHECK(st == CM_OK, "%s: status %d", rows[i].text, st);
         CHECK(got.fault == want->fault && got.rank == want->rank && got.iter == want->iter &&
                   got.phase == want->phase && got.us == want->us && got.factor == want->factor &&
-                  got.node[0] == want->node[0] && got.node[1] == want->node[1],
+                  got.node[0] == want->node[0] && got.node[1] == want->node[1] &&
+                  strcmp(got.engine, want->engine) == 0,
               "%s: fault %d rank %d iter %lld phase %d us %lld", rows[i].text, got.fault, got.rank,
               (long long)got.iter, got.phase, (long long)got.us);
     }
 }
 
+static const char *const bad[] = {
+    "",
+    "corrup",
+    "corrupt:",
+    "corrupt,rank=1",
+    "corrupt:rank",
+    "corrupt:rank=",
+    "corrupt:rank=-1",
+    "corrupt:rank=x",
+    "corrupt:rank=4",
+    "corrupt:rank=1,",
+    "corrupt:,rank=1",
+    "corrupt:rank=1,rank=1",
+    "corrupt:node=1,rank=1",
+    "corrupt:node=1,link=1-2",
+    "corrupt:node=x",
+    "corrupt:node=-1",
+    "corrupt:link=1",
+    "corrupt:link=1-1",
+    "corrupt:link=1-",
+    "corrupt:link=-1",
+    "corrupt:link=1-2-3",
+    "stall:link=1-2,phase=init",
+    "corrupt:factor=0.5",
+    "bw:factor=0",
+    "bw:factor=1",
+    "bw:factor=x",
+    "bw:factor=0.5,phase=init",
+    "corrupt:phase=init",
+    "corrupt:phase=warmup",
+    "corrupt:phase=sync",
+    "corrupt:phase=done",
+    "corrupt:us=5",
+    "stall:iter=99999999999",
+    "stall:phase=init,iter=3",
+    "delay",
+    "delay:rank=1",
+    "delay:us=4000000000",
+    "delay:us=1.5",
+    "CRASH",
+    "bw:node=1",
+    "crash:rank=1:iter=2",
+    "delay:us=1,engine=",
+    "delay:us=1,engine=a-name-that-is-too-long",
+    "stall:engine=mpi,phase=init",
+    "none",
+    LONG_SPEC,
+};
+
 static void test_bad_specs_are_refused(void)
 {
-    static const char *const bad[] = {
-        "",
-        "corrup",
-        "corrupt:",
-        "corrupt,rank=1",
-        "corrupt:rank",
-        "corrupt:rank=",
-        "corrupt:rank=-1",
-        "corrupt:rank=x",
-        "corrupt:rank=4",
-        "corrupt:rank=1,",
-        "corrupt:,rank=1",
-        "corrupt:rank=1,rank=1",
-        "corrupt:node=1,rank=1",
-        "corrupt:node=1,link=1-2",
-        "corrupt:node=x",
-        "corrupt:node=-1",
-        "corrupt:link=1",
-        "corrupt:link=1-1",
-        "corrupt:link=1-",
-        "corrupt:link=-1",
-        "corrupt:link=1-2-3",
-        "stall:link=1-2,phase=init",
-        "corrupt:factor=0.5",
-        "bw:factor=0",
-        "bw:factor=1",
-        "bw:factor=x",
-        "bw:factor=0.5,phase=init",
-        "corrupt:phase=init",
-        "corrupt:phase=warmup",
-        "corrupt:phase=sync",
-        "corrupt:phase=done",
-        "corrupt:us=5",
-        "stall:iter=99999999999",
-        "stall:phase=init,iter=3",
-        "delay",
-        "delay:rank=1",
-        "delay:us=4000000000",
-        "delay:us=1.5",
-        "CRASH",
-        "bw:node=1",
-        "crash:rank=1:iter=2",
-        "none",
-        LONG_SPEC,
-    };
-
     for (size_t i = 0; i < CM_LEN(bad); i++) {
         struct cm_inject f = {.rank = 77};
         struct capture c;
@@ -118,6 +124,15 @@ static struct cm_inject parsed(const char *text)
     if (cm_inject_parse(text, 0, &f) != CM_OK)
         abort();
     return f;
+}
+
+static void test_an_engine_may_be_named(void)
+{
+    struct cm_inject any = parsed("delay:us=1"), one = parsed("delay:us=1,engine=mpi");
+
+    CHECK(cm_inject_in(&any, "mpi") && cm_inject_in(&any, NULL), "any engine");
+    CHECK(cm_inject_in(&one, "mpi"), "the engine that is named");
+    CHECK(!cm_inject_in(&one, "builtin") && !cm_inject_in(&one, NULL), "another engine");
 }
 
 static void test_corruption_strikes_where_told(void)
@@ -264,6 +279,7 @@ int main(void)
     RUN(test_nodes_that_are_not_there_are_refused);
     RUN(test_good_specs);
     RUN(test_bad_specs_are_refused);
+    RUN(test_an_engine_may_be_named);
     RUN(test_corruption_strikes_where_told);
     RUN(test_a_stall_ends_with_the_abort);
     RUN(test_a_delay_takes_its_time);

@@ -81,7 +81,8 @@ static void test_what_others_have_counts(void)
         enum cm_status st;
 
         capture_begin(&err, STDERR_FILENO);
-        st = cm_p2p_level(&b, "nvl", infos, 0, 0, &far); /* no GPUs here */
+        st = cm_p2p_level(&b, "nvl", &(struct cm_p2p_job){infos, 0, 0, NULL},
+                          &far); /* no GPUs here */
         capture_end(&err);
         CHECK(st == rows[i].status && (st != CM_OK || far == rows[i].far),
               "%d within, %d beyond: status %d far %d: %s", rows[i].within, rows[i].beyond, (int)st,
@@ -100,7 +101,7 @@ static void test_gpus_nobody_knows(void)
     bool far = false;
 
     capture_begin(&err, STDERR_FILENO);
-    st = cm_p2p_level(&b, "pix", infos, 2, 0, &far);
+    st = cm_p2p_level(&b, "pix", &(struct cm_p2p_job){infos, 2, 0, NULL}, &far);
     capture_end(&err);
     CHECK(st == CM_EUNSUP, "status %d", (int)st);
     CHECK(strstr(err.text, "ffff:fe:1f.0") != NULL, "'%s'", err.text);

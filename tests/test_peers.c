@@ -98,27 +98,57 @@ static void test_both_ends_agree(void)
 }
 
 /* What the table chooses for some size uses no other pairs. */
-static void test_every_size_is_covered(void)
+static void check_sizes(const char *shipped)
 {
     static const size_t bytes[] = {0, 8, 4096, 16385, 65536, 65537, (size_t)1 << 32};
     static const int32_t node[] = {0, 0, 1, 1, 2, 2, 3, 4, 4, 5};
     struct cm_peers_args a = {
-        .n = CM_LEN(node), .node = node, .root = CM_ANY_ROOT, .force = {.mode = -1}};
+        .n = CM_LEN(node), .node = node, .root = CM_ANY_ROOT, .shipped = shipped};
     struct cm_tune *t = NULL;
     struct pairs all, one;
 
-    CHECK(cm_tune_parse(cm_tune_default, "default", &t) == CM_OK, "shipped table");
+    CHECK(cm_tune_parse(shipped, "shipped", &t) == CM_OK, "shipped table");
     for (size_t k = 0; t != NULL && k < CM_NCOLLS * CM_LEN(bytes); k++) {
         struct cm_choice c = {0};
 
         a.coll = (enum cm_coll)(k / CM_LEN(bytes));
-        a.force.algo = NULL;
+        a.force = (struct cm_force){.mode = -1};
         find_pairs(a, &all);
         CHECK(cm_tune_find(t, a.coll, a.n, 6, bytes[k % CM_LEN(bytes)], &c), "row %zu", k);
         a.force.algo = c.algo;
+        a.force.mode = shipped == cm_tune_gpu ? CM_MODE_COPY : -1; /* all that kernels have */
         find_pairs(a, &one);
         check_within(&a, &one, &all);
     }
+    cm_tune_free(t);
+}
+
+static void test_every_size_is_covered(void)
+{
+    check_sizes(cm_tune_default);
+    check_sizes(cm_tune_gpu);
+}
+
+/* A user's rules may be taken as well as what they leave to the shipped table. */
+static void test_users_rules_count(void)
+{
+    static const int32_t node[] = {0, 1, 2, 3, 4, 5};
+    struct cm_peers_args a = {.n = CM_LEN(node), .node = node, .force = {.mode = -1}};
+    struct pairs usual, ruled, direct;
+    struct cm_tune *t = NULL;
+
+    CHECK(cm_tune_parse("all_reduce 6 6 0-1K direct copy simple 1 -", "text", &t) == CM_OK,
+          "parse");
+    a.coll = CM_ALL_REDUCE;
+    find_pairs(a, &usual);
+    a.rules = t;
+    find_pairs(a, &ruled);
+    a.rules = NULL;
+    a.force.algo = "direct";
+    find_pairs(a, &direct);
+    check_within(&a, &usual, &ruled);
+    check_within(&a, &direct, &ruled);
+    CHECK(ruled.send[0][5] && !usual.send[0][5], "a pair of the rule only");
     cm_tune_free(t);
 }
 
@@ -182,6 +212,7 @@ int main(void)
     RUN(test_order_by_node);
     RUN(test_both_ends_agree);
     RUN(test_every_size_is_covered);
+    RUN(test_users_rules_count);
     RUN(test_few_peers_between_nodes);
     RUN(test_empty_loops_are_skipped);
     return test_end();

@@ -102,6 +102,44 @@ run 20 env NCCL_ALGO=Ring NCCL_PROTO=Simple "$(program all_reduce)" -g 2 -b 64K 
 want_exit 0
 want_match "$OUT" ',ring,'
 
+cube=tests/topo/v100-cube.topo
+
+begin "a topology file gives the ring order, shown, run and traced"
+run 20 "$(program all_reduce)" -g 8 --algo ring --mode copy --topo "$cube" --plan
+want_exit 0
+want_match "$OUT" 'proof OK'
+cp "$OUT" "$WORK/cube"
+run 20 "$(program all_reduce)" -g 8 --algo ring --mode copy --plan
+cmp -s "$OUT" "$WORK/cube" && bad "the plan is the one without it"
+run 30 "$(program all_reduce)" -g 8 --algo ring --topo "$cube" -b 8 -e 4104 -f 8 --debug info
+want_exit 0
+want_table rows=4
+want_match "$ERR" 'ring order \(world ranks\) 0 3 2 1 5 6 7 4, by topology'
+run 30 "$(program all_gather)" -g 8 --algo ring --mode copy --topo "$cube" --split mod:2 -b 4K -e 4K
+want_exit 0
+
+begin "on several nodes, each is one such machine"
+run 30 "$(program all_reduce)" -g 8 --node-map 0,1,0,1,0,1,0,1 --topo "$cube" --algo hier \
+    -b 4104 -e 4104 --debug info
+want_exit 0
+want_table rows=1
+want_match "$ERR" 'ring order \(world ranks\) 0 2 4 6 1 3 5 7, by topology'
+
+begin "--topo shows, or says what is wrong"
+run 20 "$(program all_reduce)" --topo "matrix:$cube"
+want_exit 0
+want_match "$OUT" '^ring 0 3 2 1 5 6 7 4, weakest link NV2'
+for case in "no/such.topo|no/such.topo" "matrix:no/such|no/such" "README.md|README.md:3"; do
+    run 20 "$(program all_reduce)" --topo "${case%|*}" -b 8 -e 8
+    want_exit 2
+    want_match "$ERR" "${case#*|}"
+done
+run 20 "$(program all_reduce)" --topo "$cube" -g 9 -b 8 -e 8
+want_exit 2
+want_match "$ERR" 'has 8 GPUs, and node 0 of the job has more ranks'
+run 20 "$(program all_reduce)" --topo "$cube" -g 9 --plan
+want_exit 2
+
 if [[ -n "$SLOW" ]]; then
     begin "--plan of every driver, 2 to 64"
     for driver in "${ALL_DRIVERS[@]}"; do

@@ -120,8 +120,10 @@ static void test_rows_and_names(void)
     };
     static const char *const metrics[] = {
         "host=\"n\\\"o'd<e>&\\n,:%|`*\\\\?\xc3\xa9??\"",
-        "bytes=\"4096\",placement=\"out_of_place\",group=\"0\",algorithm=\"ring\"} 1536000000\n",
-        "bytes=\"64\",placement=\"out_of_place\",group=\"0\",algorithm=\"ring\"} 0.0001\n",
+        "bytes=\"4096\",placement=\"out_of_place\",group=\"0\",engine=\"builtin\","
+        "cache=\"hot\",algorithm=\"ring\"} 1536000000\n",
+        "bytes=\"64\",placement=\"out_of_place\",group=\"0\",engine=\"builtin\","
+        "cache=\"hot\",algorithm=\"ring\"} 0.0001\n",
         "# TYPE collmark_threshold_bus_bandwidth_bytes_per_second gauge\n",
         "# TYPE collmark_row_success gauge\n",
         NULL,
@@ -134,7 +136,8 @@ static void test_rows_and_names(void)
     static const char *const markdown[] = {
         "**FAILED: 3 of 3 rows (busbw &gt;= 0.5 GB/s)** (exit code 1)",
         "first on n\"o'd&lt;e&gt;&amp; ,:%&#124;&#96;&#42;&#92;?\xc3\xa9??, Example CPU",
-        "| 64 | float | sum | -1 | 0 | 100 | 0.00096 | 0 | N/A | N/A | N/A | **out of place:** ",
+        "| 64 | float | sum | -1 | 0 | builtin | 100 | 0.00096 | 0 | N/A | N/A | N/A | "
+        "**out of place:** ",
         NULL,
     };
 

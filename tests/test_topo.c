@@ -356,7 +356,7 @@ static void test_mode_prints_a_matrix(void)
     enum cm_status st;
 
     capture_begin(&c, STDOUT_FILENO);
-    st = cm_topo_mode("tests/topo/pcie-4+4.topo");
+    st = cm_topo_mode("matrix:tests/topo/pcie-4+4.topo");
     capture_end(&c);
     CHECK(st == CM_OK, "status %d", st);
     CHECK(strstr(c.text, "GPU2    PHB     PHB     X       PIX     SYS") != NULL &&

@@ -7,12 +7,12 @@
 #include "engine/tune.h"
 #include "test.h"
 
-static void test_default_covers_everything(void)
+static void check_shipped(const char *text)
 {
     static const size_t bytes[] = {0, 1, 8, 2048, 2049, 1 << 20, (size_t)1 << 40};
     struct cm_tune *t = NULL;
 
-    CHECK(cm_tune_parse(cm_tune_default, "default", &t) == CM_OK, "shipped table");
+    CHECK(cm_tune_parse(text, "shipped", &t) == CM_OK, "shipped table");
     for (int coll = 0; t != NULL && coll < CM_NCOLLS; coll++) {
         for (int n = 1; n <= 64; n++) {
             for (size_t k = 0; k < CM_LEN(bytes); k++) {
@@ -29,6 +29,12 @@ static void test_default_covers_everything(void)
         }
     }
     cm_tune_free(t);
+}
+
+static void test_default_covers_everything(void)
+{
+    check_shipped(cm_tune_default);
+    check_shipped(cm_tune_gpu);
 }
 
 static void test_first_match_wins(void)
@@ -114,6 +120,10 @@ static void test_bad_rules_are_refused(void)
         "all_reduce 4 1 1K ring copy ll128 1 -",
         "all_reduce 4 1 1K ring copy simple 0 -",
         "all_reduce 4 1 1K ring copy simple 1 x",
+        "all_reduce 4 1 1K ring copy simple 1 255",
+        "all_reduce 4 1 1K ring copy simple 1 300",
+        "all_reduce 4 1 1K ring copy simple 1 5M",
+        "broadcast 4 1 1K recdbl copy simple 1 -",
     };
 
     for (size_t k = 0; k < CM_LEN(bad); k++) {
@@ -122,6 +132,24 @@ static void test_bad_rules_are_refused(void)
         CHECK(cm_tune_parse(bad[k], "bad", &t) == CM_EINVAL, "'%s'", bad[k]);
         CHECK(t == NULL, "'%s': out was written", bad[k]);
     }
+}
+
+/* A comment may be of any length; the largest chunk is what slots must hold. */
+static void test_comments_and_chunks(void)
+{
+    char text[1024], rule[] = "all_reduce * * * ring copy simple 1 64K # ";
+    struct cm_tune *t = NULL;
+
+    memset(text, 'x', sizeof(text));
+    memcpy(text, rule, sizeof(rule) - 1);
+    text[sizeof(text) - 1] = '\0';
+    CHECK(cm_tune_parse(text, "text", &t) == CM_OK, "a long comment");
+    CHECK(t != NULL && cm_tune_most_chunk(t) == 64 << 10, "largest chunk");
+    cm_tune_free(t);
+    t = NULL;
+    CHECK(cm_tune_parse("# nothing\n", "text", &t) == CM_OK, "no rules");
+    CHECK(t != NULL && cm_tune_most_chunk(t) == 0, "no chunk");
+    cm_tune_free(t);
 }
 
 static void check_cover(size_t len, int parts, size_t es)
@@ -167,6 +195,7 @@ int main(void)
     RUN(test_first_match_wins);
     RUN(test_rules_that_apply);
     RUN(test_bad_rules_are_refused);
+    RUN(test_comments_and_chunks);
     RUN(test_shares_cover);
     RUN(test_matrix_blocks_are_packed);
     return test_end();

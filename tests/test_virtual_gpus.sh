@@ -3,16 +3,8 @@
 # NVIDIA's. All drivers, modes and ways to share devices; then what must be refused or noticed.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-
-SIM="$PWD/$BUILDDIR/sim"
-[[ "$BUILDDIR" == /* ]] && SIM="$BUILDDIR/sim"
-ldd "$(program all_reduce)" | grep -q libcudart || skip_all "built without CUDA"
-[[ -e "$SIM/libcudart.so.13" ]] || skip_all "no $SIM/libcudart.so.13: make config says why"
-[[ "${SAN:-}" == thread ]] && skip_all "ThreadSanitizer does not know the simulator's fibers here"
-
-export LD_LIBRARY_PATH="$SIM${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-unset CUDA_VISIBLE_DEVICES
-export FAKECUDA_KERNELS="$SIM/libcm_simkernels.so" FAKECUDA_DEVICES=8 FAKECUDA_SMS=4
+# shellcheck source=tests/virtual.sh
+. "$(dirname "$0")/virtual.sh"
 
 CUDA=(--backend cuda)
 AR="$(program all_reduce)"

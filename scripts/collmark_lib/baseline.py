@@ -5,6 +5,7 @@ from pathlib import Path
 from .baseline_file import parse, text_of
 from .common import EXIT_OK, Refused, columns, count_text, say, slug, write_atomically
 from .environment import machine_name
+from .placement import grouped
 from .result import launch_of, read_json
 from .sample import sample_of
 from .sources import BASELINES, find_baseline, launches_in
@@ -29,6 +30,7 @@ def save(options):
         path = Path(name)
         launches += launches_in(path)[0] if path.is_dir() else [launch_of(path, read_json(path))]
     sample = sample_of(" ".join(options.results), launches)
+    sample = sample.only(next(iter(grouped(sample.parts))))
     usable_rows(sample)
     name = options.name or slug("-".join(sorted({k.collective for k in sample.rows})))
     if slug(name) != name:
@@ -90,8 +92,9 @@ def parser():
     saving = commands.add_parser(
         "save", help="keep results as a baseline",
         description="Keep results under <dir>/<machine>/<name>.json. The machine is named after "
-                    "its CPU or GPU, ranks and nodes. Exit 2: wrong data, launches that were not "
-                    "made alike, or a baseline of that name (--replace).")
+                    "its CPU or GPU, ranks and nodes. Of launches of unlike placement (how far "
+                    "apart cores were) the larger part is kept. Exit 2: wrong data, launches "
+                    "that were not made alike, or a baseline of that name (--replace).")
     saving.add_argument("results", nargs="+", metavar="RESULT",
                         help="a folder of 'collmark run', or a file of -J")
     saving.add_argument("--name", help="default: the collectives")

@@ -42,7 +42,8 @@ def is_baseline(doc):
 
 
 def parse_row(entry):
-    key = Key(**{name: entry[name] for name in Key._fields})
+    key = Key(**{name: entry[name] for name in Key._fields
+                 if name in entry or name not in Key._field_defaults})
     times = [t for t in map(number, entry["times_us"]) if t is not None]
     work = entry["busbw_gbs"] * entry["median_us"] if entry["busbw_gbs"] else None
     return key, Row(times=times, work=work, without=len(entry["times_us"]) - len(times),
@@ -58,7 +59,8 @@ def parse(path, doc):
                       f"{VERSION}")
     try:
         rows = dict(parse_row(entry) for entry in doc["rows"])
+        facts = {"cache": ["hot"], **doc["environment"]}
         return Sample(f"{path.parent.name}/{path.stem}", doc["launches"], doc["measured"],
-                      doc["environment"], rows)
+                      facts, rows)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise Refused(f"{path}: damaged ({type(e).__name__}: {e})") from e

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import confirm, render, render_xml, verdict
+from . import confirm, placement, render, render_xml, verdict
 from .common import (Refused, check_writable, count, percent, say, size, split_command,
                      write_atomically)
 from .environment import differences, machine_name
@@ -45,16 +45,20 @@ def without(rows, fields):
 def forced_fields(old, new):
     """Fields in which all keys of one side have a value that none of the other has."""
     out = {}
-    for name in ("ranks", "nodes", "algorithm", "wire"):
+    for name in ("ranks", "nodes", "algorithm", "wire", "engine", "cache"):
         a, b = ({getattr(k, name) for k in rows} for rows in (old, new))
         if len(a) == len(b) == 1 and a != b:
             out[name] = next(iter(b))
     return out
 
 
-def check_environment(old, new, force):
-    """Soft differences, and hard ones if `force`. Refused: hard ones without it."""
+def check_environment(old, new, refusal, force):
+    """Hard and soft differences. Refused: there are hard ones, `refusal` among them, and no
+    `force`."""
     hard, soft = differences(old.facts, new.facts)
+    if refusal is not None:
+        hard.append(refusal)
+        soft = [s for s in soft if not s.startswith("placement: ")]
     if hard and not force:
         raise Refused(f"{old.name} and {new.name} cannot be compared (--force does it all the "
                       f"same): {'; '.join(hard)}")
@@ -73,8 +77,8 @@ def check_options(options):
 
 def build(options, command):
     """The whole report. Its comparison has been confirmed, if asked for."""
-    old, new = load_both(options)
-    forced, soft = check_environment(old, new, options.force)
+    old, new, tag, refusal = placement.matched(*load_both(options))
+    forced, soft = check_environment(old, new, refusal, options.force)
     limits = verdict.Limits(options.max_loss, options.max_latency_loss, options.latency_up_to,
                             options.false_alarms)
     old_rows, new_rows = old.rows, new.rows
@@ -83,8 +87,8 @@ def build(options, command):
         old_rows, new_rows = without(old_rows, fields), without(new_rows, fields)
     comparison = verdict.compare(old_rows, new_rows, limits)
     if command is not None:
-        confirm.confirm(comparison, command, options, limits,
-                        options.launches or max(new.launches, 3))
+        options.launches = options.launches or max(new.launches, 3)
+        confirm.confirm(comparison, command, options, limits, tag)
     return Report(old, new, soft, forced, comparison)
 
 
@@ -142,6 +146,9 @@ def parser():
                "Exit code: 0 no row is slower; 5 rows are regressed, missing or unusable, and "
                "named;\n2 nothing can be compared: other hardware, other meaning of the options, a "
                "newer\nschema, or no row with figures on both sides.\n\n"
+               "Only launches whose cores were equally far apart are compared (placement in the "
+               "report:\nnear, far, mixed); a note names what is left out. If both sides share "
+               "none: 2.\n\n"
                "With SciPy (python3-scipy) the rank-sum test decides, without it a plain rule. "
                "The\noutput says which. 5 launches on each side are enough for most rows; one that "
                "has two\nspeeds takes 7.\n\n"

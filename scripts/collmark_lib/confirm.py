@@ -6,7 +6,7 @@ is not slower again is no regression. One that could not be run again stays what
 import shlex
 from pathlib import Path
 
-from . import verdict
+from . import placement, verdict
 from .common import EXIT_OK, MEANING, Refused, count_text, say
 from .result import is_result, read_json
 from .run import Folder, full_command, run_all
@@ -95,29 +95,35 @@ def place(options):
     return path
 
 
-def rerun(command, sizes, options, launches):
-    """(rows of the suspicious sizes, measured anew; where they are kept; what went wrong)."""
+def rerun(command, sizes, options, tag):
+    """(rows of the suspicious sizes, measured anew, by launches of the placement `tag` if there is
+    one; where they are kept; what went wrong)."""
     report = first_report(Path(options.new)) if Path(options.new).exists() else None
     words = list(command)
     if report is not None and is_result(read_json(report)):
         low, high = narrowed(sizes, sweep_of(report))
         words += ["-b", str(low), "-e", str(high)]
     folder = Folder.fresh(place(options), words)
-    say(f"confirming, {count_text(launches, 'launch')}: {shlex.join(words)}")
-    code = run_all(folder, launches)
+    say(f"confirming, {count_text(options.launches, 'launch')}: {shlex.join(words)}")
+    code = run_all(folder, options.launches)
     trouble = None if code == EXIT_OK else f"exit {code}, {MEANING[code]}"
     rows = {}
     if any(a["report"] for a in folder.done()):
-        rows = merge_rows(launches_in(folder.path)[0])
+        found, _ = launches_in(folder.path)
+        said = placement.left_out(tag, found) if tag is not None else None
+        if said is not None:
+            trouble = said if trouble is None else f"{trouble}; {said}"
+            found = [x for x in found if placement.tag_of(x) == tag]
+        rows = merge_rows(found)
     return rows, folder.path, trouble
 
 
-def confirm(comparison, command, options, limits, launches):
+def confirm(comparison, command, options, limits, tag):
     """Judge the slower rows again; those that are not slower again become the same."""
     slower = comparison.having(verdict.REGRESSED)
     if not slower:
         return
-    new, path, trouble = rerun(command, [r.key.bytes for r in slower], options, launches)
+    new, path, trouble = rerun(command, [r.key.bytes for r in slower], options, tag)
     again = {r.key: r for r in verdict.compare(
         {r.key: r.old for r in slower},
         {r.key: new[r.key] for r in slower if r.key in new}, limits).rows}
@@ -133,5 +139,6 @@ def confirm(comparison, command, options, limits, launches):
         else:
             row.why = f"could not be run again: {second.why}"
     comparison.method.append(
-        f"{count_text(len(slower), 'slower row')} run again in {count_text(launches, 'launch')}, "
-        f"{gone} not slower again; kept in {path}" + (f" ({trouble})" if trouble else ""))
+        f"{count_text(len(slower), 'slower row')} run again in "
+        f"{count_text(options.launches, 'launch')}, {gone} not slower again; kept in {path}"
+        + (f" ({trouble})" if trouble else ""))

@@ -9,6 +9,7 @@ HARD = {
     "backend": "one", "device": "one", "processes": "one", "oversubscribed": "one",
     "shared_gpus": "one", "staged": "one", "time": "one",
     "ranks": "key", "nodes": "key", "algorithm asked": "key", "wire asked": "key",
+    "cache": "key",
 }
 
 # Options that change what is measured, not how fast it is.

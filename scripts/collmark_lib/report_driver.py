@@ -45,6 +45,7 @@ def read_root(value):
 
 def driver_rows(document, collective, attempt):
     groups = {text(r.get("group")) for r in objects(document.get("results"))}
+    engines = {text(r.get("engine")) or "builtin" for r in objects(document.get("results"))}
     for at, item in enumerate(objects(document.get("results"))):
         size = whole(item.get("size"))
         if size is None or size < 0:
@@ -54,13 +55,16 @@ def driver_rows(document, collective, attempt):
         if plan and channels and channels > 1:
             plan.append(f"{channels} channels")
         cycle = text(item.get("cycle"))
+        variants = [f"group {text(item.get('group'))}"] if len(groups) > 1 else []
+        if engines != {"builtin"}:
+            variants.append(f"engine {text(item.get('engine')) or 'builtin'}")
         yield Row(
             collective=collective, size=size, count=whole(item.get("count")),
             points={"out": read_point(item, "out_of_place"),
                     "in": read_point(item, "in_place")},
             type=text(item.get("type")), redop=text(item.get("redop")),
             root=read_root(item.get("root")),
-            variant=f"group {text(item.get('group'))}" if len(groups) > 1 else "",
+            variant=", ".join(variants),
             repeat=" ".join(p for p in (attempt, cycle and f"cycle {cycle}") if p),
             plan=" ".join(plan), note=text(item.get("note")),
             counted=item.get("counted") is not False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Optional
 
 from .common import Refused, size_text
+from .placement import tag_in
 from .stats import median
 
 SCHEMA = 1  # the newest that this module reads
@@ -34,6 +35,8 @@ class Key(NamedTuple):
     group: int
     algorithm: str
     wire: str
+    engine: str = "builtin"
+    cache: str = "hot"
 
     def text(self):
         """Short, for people and for names of test cases; what is as usual is left out."""
@@ -41,6 +44,8 @@ class Key(NamedTuple):
         parts += [self.op] if self.op not in ("", "none") else []
         parts += [f"root {self.root}"] if self.root >= 0 else []
         parts += [f"group {self.group}"] if self.group > 0 else []
+        parts += [f"engine {self.engine}"] if self.engine != "builtin" else []
+        parts += [f"cache {self.cache}"] if self.cache != "hot" else []
         parts += [f"{what} {value}" for what, value in (("algo", self.algorithm),
                                                         ("wire", self.wire)) if value != "auto"]
         return f"{' '.join(parts)}, {size_text(self.bytes)} {self.placement} of place".replace(
@@ -93,7 +98,7 @@ NOT_COMPARED = frozenset(
     "minbytes maxbytes stepbytes stepfactor datatype op root run_cycles placement output_file csv "
     "junit prometheus github eta min_busbw max_time_us thresholds peak min_peak "
     "report_timestamps memory min_bw debug debug_file plan topo timeout max_time nthreads ngpus "
-    "parallel_init backend device node_map alltoallv_print_summary algo wire "
+    "parallel_init backend device node_map alltoallv_print_summary algo wire engine cache "
     "eta github junit log prometheus rendezvous port_range "
     "min_busbw max_time_us min_peak peak thresholds".split())
 
@@ -122,6 +127,8 @@ def facts_of(doc):
         "processes": len({d["process"] for d in devices}),
         "algorithm asked": config.get("algo", "auto"),
         "wire asked": config.get("wire", "auto"),
+        "cache": config.get("cache", "hot"),
+        "placement": tag_in(doc),
         "version": doc["collmark"],
         "time": doc["time_definition"],
     }
@@ -172,7 +179,8 @@ def rows_of(doc):
         for name, placement in (("out_of_place", "out"), ("in_place", "in")):
             key = Key(doc["collective"], row["type"], row["redop"], row["root"], row["size"],
                       placement, len(members), len({nodes[r] for r in members}), row["group"],
-                      plain(config.get("algo", "auto")), plain(config.get("wire", "auto")))
+                      plain(config.get("algo", "auto")), plain(config.get("wire", "auto")),
+                      row.get("engine", "builtin"), plain(config.get("cache", "hot")))
             add_half(rows, key, row, name)
     for entry in rows.values():
         if entry.wrong or not entry.times:

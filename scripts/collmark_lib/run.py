@@ -20,6 +20,7 @@ from . import launch
 from .common import (EXIT_OK, EXIT_SYSTEM, EXIT_TRUNCATED, EXIT_UNSUPPORTED, EXIT_USAGE, MEANING,
                      ROOT, Refused, columns, count, count_text, duration, exit_code_of, percent,
                      say, seconds_text, slug, split_command, worst, write_atomically)
+from .placement import UNKNOWN, grouped
 from .result import ORDERLY, is_result, read_json
 from .sources import launches_in
 from .sample import merge_rows
@@ -192,25 +193,34 @@ def flaky_reason(row, limit):
     return f"spread {spread * 100:.0f} % of the median" if spread > limit else None
 
 
+def figures(row):
+    """Cells: least, median and most time, bandwidth."""
+    if not row.times:
+        return "-", "-", "-", "-"
+    middle = median(row.times)
+    bandwidth = row.bandwidth(middle)
+    return (f"{min(row.times):.2f}", f"{middle:.2f}", f"{max(row.times):.2f}",
+            f"{bandwidth:.3f}" if bandwidth else "-")
+
+
 def summary(folder, limit):
     """Medians and flaky rows of all attempts that left a report, to stdout."""
     if not any(a["report"] for a in folder.record["attempts"]):
         return
-    launches, _ = launches_in(folder.path)
+    groups = grouped(launches_in(folder.path)[0])
     lines = [("row", "min us", "median us", "max us", "busbw GB/s", "launches", "")]
     flaky = 0
-    for key, row in sorted(merge_rows(launches).items()):
-        reason = flaky_reason(row, limit)
-        flaky += reason is not None
-        cells = ("-", "-", "-", "-")
-        if row.times:
-            middle = median(row.times)
-            bandwidth = row.bandwidth(middle)
-            cells = (f"{min(row.times):.2f}", f"{middle:.2f}", f"{max(row.times):.2f}",
-                     f"{bandwidth:.3f}" if bandwidth else "-")
-        lines.append((key.text(), *cells, str(len(row.times)),
-                      f"flaky: {reason}" if reason else ""))
+    for tag, launches in groups.items():
+        for key, row in sorted(merge_rows(launches).items()):
+            reason = flaky_reason(row, limit)
+            flaky += reason is not None
+            name = key.text() + (f" [{tag}]" if len(groups) > 1 else "")
+            lines.append((name, *figures(row), str(len(row.times)),
+                          f"flaky: {reason}" if reason else ""))
     print("\n".join(columns(lines, left=(0, 6))))
+    if set(groups) != {UNKNOWN}:
+        print("placement (how far apart cores were; rows of one alone compare): "
+              + ", ".join(f"{tag} in {count_text(len(x), 'launch')}" for tag, x in groups.items()))
     print(f"{count_text(len(lines) - 1, 'row')}, {flaky} flaky (spread above {limit * 100:g} %, "
           f"wrong data or no figure in a launch)")
 

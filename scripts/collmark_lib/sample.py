@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 
 from .common import Refused, count_text
 from .environment import HARD, difference_text, is_hard
+from .placement import left_out, tag_of
 from .result import ORDERLY, Row
 
 
@@ -14,10 +15,20 @@ class Sample:
     facts: dict = field(default_factory=dict)  # name -> sorted values, one unless launches differ
     rows: dict = field(default_factory=dict)   # Key -> Row
     notes: list = field(default_factory=list)  # what a reader of a verdict has to know
+    parts: list = field(default_factory=list)  # the launches; a baseline does not know them
 
     def title(self):
         return (f"{self.name}: {count_text(len(self.rows), 'row')}, "
                 f"{count_text(self.launches, 'launch')}, measured {self.measured}")
+
+    def only(self, tag):
+        """The same by its launches of one placement; itself if it has no others."""
+        said = left_out(tag, self.parts)
+        if said is None:
+            return self
+        out = sample_of(self.name, [x for x in self.parts if tag_of(x) == tag], force=True)
+        out.notes = [*self.notes, said]
+        return out
 
 
 def merge_rows(launches):
@@ -35,10 +46,15 @@ def merge_rows(launches):
     return {key: row for key, row in rows.items() if not never_measured(row)}
 
 
+def kind(key):
+    """What all rows of a launch have in common."""
+    return key.collective, key.algorithm, key.wire, key.cache
+
+
 def count_gaps(rows, launches):
-    """A launch of the same collective that lacks a key is one without a figure."""
+    """A launch of the same kind that lacks a key is one without a figure."""
     for key, row in rows.items():
-        same = sum(1 for x in launches if any(k.collective == key.collective for k in x.rows))
+        same = sum(1 for x in launches if any(kind(k) == kind(key) for k in x.rows))
         gap = same - len(row.times) - row.wrong - row.without
         if gap > 0:
             row.without += gap
@@ -68,7 +84,7 @@ def sample_of(name, launches, force=False):
     usable = [x for x in launches if x.exit_code in ORDERLY]
     if not usable:
         raise Refused(f"{name}: no launch that came to an orderly end")
-    out = Sample(name, len(usable), max(x.ended for x in usable))
+    out = Sample(name, len(usable), max(x.ended for x in usable), parts=usable)
     out.facts = merge_facts(name, usable, force)
     out.rows = merge_rows(usable)
     if len(usable) < len(launches):

@@ -3,7 +3,21 @@
 
 #include <stddef.h>
 
+#include "base/shared.h"
+
 enum { PART_ALIGN = 4096 };
+
+/* Kernels and the wires between nodes agree on what a port is. */
+_Static_assert(sizeof(struct cm_gpu_port) == sizeof(struct cm_port_lines) &&
+                   offsetof(struct cm_gpu_port, head) == offsetof(struct cm_port_lines, head),
+               "lines of a port");
+_Static_assert(sizeof(struct cm_gpu_slot_head) == sizeof(struct cm_slot_head) &&
+                   offsetof(struct cm_gpu_slot_head, sig) == offsetof(struct cm_slot_head, sig) &&
+                   offsetof(struct cm_gpu_slot_head, bytes) ==
+                       offsetof(struct cm_slot_head, bytes) &&
+                   offsetof(struct cm_gpu_slot_head, near) == offsetof(struct cm_slot_head, near) &&
+                   offsetof(struct cm_gpu_slot_head, far) == offsetof(struct cm_slot_head, far_at),
+               "head of a slot");
 
 /* Place a part of `count` x `bytes` behind what there is; false if the sum overflows. */
 static bool place(struct cm_gpu_area *a, uint64_t count, uint64_t bytes, uint64_t *at)

@@ -12,6 +12,10 @@
  * `mine` (where it writes for me) and `theirs` (where I write for it), and all
  * code above them is the same.
  *
+ * Ranks that share no memory ("remote": on another node) have ports only, of
+ * protocol simple, and those of the node's segment (base/shared.h), which a wire
+ * carries: both ends are in pinned host memory here.
+ *
  * Every synchronisation word has one writer and a 128-byte line of its own.
  * Zero-filled memory is the valid initial state. All counters live here and
  * never in kernel parameters, so that a captured graph can be replayed.
@@ -22,7 +26,7 @@
 #include <stdint.h>
 
 enum {
-    CM_GPU_RANKS = 72,   /* ranks of a communicator on GPUs of one node */
+    CM_GPU_RANKS = 72,   /* ranks of a communicator on GPUs */
     CM_GPU_BLOCKS = 128, /* thread blocks of a rank in one operation */
     CM_GPU_GANG = 16,    /* ranks in one launch */
     CM_GPU_PROTOS = 2,   /* a channel has a port of protocol simple and one of LL: payload of the
@@ -48,6 +52,20 @@ struct cm_gpu_line {
 struct cm_gpu_word {
     uint64_t value;
     uint64_t reserved[15];
+};
+
+/* A port to or from a remote rank as kernels see it: struct cm_port_lines, then its slots. */
+struct cm_gpu_port {
+    struct cm_gpu_word tail, head;
+};
+
+/* Head of such a slot: struct cm_slot_head. Kernels leave flag and far alone, both ends. */
+struct cm_gpu_slot_head {
+    uint64_t flag;
+    uint64_t sig;
+    uint64_t bytes; /* of the payload, which is `near` if it fits there, else behind us */
+    unsigned char near[24];
+    uint64_t far[2];
 };
 
 /* Slots filled and freed so far on the two ports between me and a peer, one channel. Own use. */
@@ -82,9 +100,10 @@ struct cm_gpu_area {
 
 /* Where a peer is, as addressed by this rank's device. */
 struct cm_gpu_peer {
-    uint64_t mine, theirs; /* bases, see above; for oneself both are the own area */
+    uint64_t mine, theirs; /* bases, see above; for oneself both are the own area; 0: remote */
     uint64_t data;         /* the peer's area for pull and push; 0: out of reach */
     uint64_t scratch;      /* address of its scratch; 0: out of reach */
+    uint64_t send, recv;   /* remote: struct cm_gpu_port of channel 0 to it, from it; 0: not used */
 };
 
 /* Progress of a waiting block, for the report of a time-out; in pinned host memory. */
@@ -103,6 +122,7 @@ struct cm_gpu_state {
     uint64_t abort;   /* address of a uint32_t in pinned host memory: not 0 ends all waits */
     uint64_t hint;    /* address of this rank's struct cm_gpu_hint */
     struct cm_gpu_area area;
+    uint64_t remote_port, remote_slot; /* bytes from channel to channel, from slot to slot */
     struct cm_gpu_peer peers[CM_GPU_RANKS];
     /* operations done, LL inbox epochs done; entry b is block b's, kept equal for all blocks */
     uint64_t op[CM_GPU_BLOCKS], epoch[CM_GPU_BLOCKS];
@@ -144,7 +164,7 @@ struct cm_gpu_plan {
     uint64_t cap, npasses;           /* elements of a slot; passes over the folds */
     uint64_t scratch_step;           /* bytes from one block's part of SCRATCH to the next one's */
     uint32_t nworkers, reps;
-    uint32_t ports; /* some operand is a port */
+    uint32_t ports; /* some operand is a port, or some rank is remote: there are no lines to post */
     uint32_t reserved;
     struct cm_gpu_worker workers[16]; /* CM_MAX_WORKERS */
 };

@@ -35,7 +35,7 @@ static size_t port_pairs(const struct cm_layout *l)
     return n * (size_t)locals(l) * (l->local_of != NULL ? 2 : 1);
 }
 
-static size_t port_stride(const struct cm_layout *l)
+size_t cm_port_stride(const struct cm_layout *l)
 {
     return round_up(sizeof(struct cm_port_lines) + (size_t)l->depth * cm_slot_stride(l), PAGE);
 }
@@ -47,7 +47,7 @@ size_t cm_port_at(const struct cm_layout *l, int src, int dst, int channel)
     size_t row = to >= 0 ? (size_t)to : (size_t)locals(l) + (size_t)from;
     size_t pair = row * (size_t)l->nranks + (size_t)(to >= 0 ? src : dst);
 
-    return l->ports_at + (pair * (size_t)l->channels + (size_t)channel) * port_stride(l);
+    return l->ports_at + (pair * (size_t)l->channels + (size_t)channel) * cm_port_stride(l);
 }
 
 static bool valid(const struct cm_layout *l)
@@ -70,7 +70,7 @@ enum cm_status cm_layout_fill(struct cm_layout *l)
                        l->nranks, l->channels, l->depth, l->slot_bytes, l->arena_bytes);
     l->ranks_at = round_up(sizeof(struct cm_shared), PAGE);
     l->ports_at = round_up(l->ranks_at + n * sizeof(struct cm_rank_shared), PAGE);
-    if (__builtin_mul_overflow(port_pairs(l) * (size_t)l->channels, port_stride(l), &ports) ||
+    if (__builtin_mul_overflow(port_pairs(l) * (size_t)l->channels, cm_port_stride(l), &ports) ||
         __builtin_add_overflow(l->ports_at, ports, &total) || total > SIZE_MAX / 2 ||
         __builtin_mul_overflow(nlocal, l->arena_bytes, &arenas))
         return CM_FAIL(CM_EINVAL, "%d ranks with arenas of %zu bytes exceed the address space",

@@ -208,5 +208,6 @@ static inline size_t cm_arena_at(const struct cm_layout *l, int rank)
    struct cm_port_lines, then `depth` slots of cm_slot_stride() bytes. */
 size_t cm_port_at(const struct cm_layout *l, int src, int dst, int channel);
 size_t cm_slot_stride(const struct cm_layout *l);
+size_t cm_port_stride(const struct cm_layout *l); /* from channel to channel, whole pages */
 
 #endif

@@ -119,6 +119,18 @@ static inline enum cm_status cm_spin_moving(struct cm_spin *s, const struct cm_w
 }
 
 /*
+ * As cm_spin_moving(), where GPUs fill and free slots to other nodes: they wake nobody
+ * who sleeps, so this rank looks after their slots at least every 50 us.
+ */
+static inline enum cm_status cm_spin_watching(struct cm_spin *s, const struct cm_waiter *w,
+                                              int peer)
+{
+    if (w->remote != NULL)
+        s->sleep_ns = 0;
+    return cm_spin_moving(s, w, peer);
+}
+
+/*
  * End the job because `peer` runs another operation, and say so. CM_EMISMATCH, or
  * CM_EABORT if it has been ended already. Blocks as cm_waiter_survey().
  */

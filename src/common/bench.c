@@ -18,6 +18,7 @@
 #include "common/find.h"
 #include "common/launch_env.h"
 #include "common/plan_mode.h"
+#include "common/probe.h"
 #include "common/rows.h"
 #include "common/topo_mode.h"
 #include "common/watchdog.h"
@@ -31,6 +32,7 @@ struct bench_run {
     struct cm_traffic traffic; /* alltoallv's file; dim 0: none */
     _Atomic bool below;        /* the bandwidth threshold was missed, or something is slow */
     _Atomic bool hangs;        /* --find-bad: something hangs */
+    struct cm_probes probes;   /* world rank 0 alone has them */
 };
 
 /* alltoallv from a file: one size, and it must be large enough. */
@@ -247,20 +249,28 @@ static enum cm_status rank_body(struct cm_rank *r, void *arg)
     struct cm_summary sum = {.status = CM_OK};
     struct cm_report *report = NULL;
     struct cm_rows *rows = NULL;
+    struct cm_probes mine = {.before = {.why = NULL}};
+    struct cm_probes *probes = r->rank == 0 ? &run->probes : &mine;
     enum stop stop = GO_ON;
 
     if (r->opts->find.on)
         return find_body(run, r);
     /* First the rows: what connects the ranks is told in the report's first line. */
     sum.status = cm_rows_open(run->bench, r, traffic, &rows);
+    if (sum.status == CM_OK)
+        sum.status = cm_probe_run(r, &probes->before);
     if (r->rank == 0) {
-        enum cm_status st = open_report(run, r, rows, &report);
+        enum cm_status st;
 
+        r->probes = &run->probes;
+        st = open_report(run, r, rows, &report);
         if (st != CM_OK)
             return leave(r, rows, sum.status != CM_OK ? sum.status : st);
     }
     if (sum.status == CM_OK)
         sum.status = run_rows(run, r, report, rows, &stop);
+    if (sum.status == CM_OK)
+        sum.status = cm_probe_again(r, report, probes);
     if (rows != NULL) {
         sum.wrong = cm_rows_wrong(rows);
         sum.bad_rows = cm_rows_bad(rows);
@@ -345,14 +355,19 @@ static enum cm_exit launch(struct bench_run *run, const struct cm_opts *o)
 }
 
 /* --topo and --plan: what is shown instead of a run. */
+static bool shows_topo(const struct cm_opts *o)
+{
+    return o->report.topo != NULL && !cm_topo_is_file(o->report.topo);
+}
+
 static bool only_shows(const struct cm_opts *o)
 {
-    return o->report.topo != NULL || o->report.plan;
+    return shows_topo(o) || o->report.plan;
 }
 
 static enum cm_status show(const struct cm_bench *b, const struct cm_opts *o)
 {
-    return o->report.topo != NULL ? cm_topo_mode(o->report.topo) : cm_plan_mode(b, o);
+    return shows_topo(o) ? cm_topo_mode(o->report.topo) : cm_plan_mode(b, o);
 }
 
 int cm_bench_main(const struct cm_bench *b, int argc, char **argv)

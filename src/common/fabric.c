@@ -179,6 +179,11 @@ const struct cm_network *cm_fabric_network(const struct cm_fabric *f)
     return f != NULL ? &f->network : NULL;
 }
 
+const struct cm_pairs *cm_fabric_pairs(const struct cm_fabric *f)
+{
+    return f != NULL ? &f->pairs : NULL;
+}
+
 /* ---- open and close ---- */
 
 /* Everything that needs nobody else. */

@@ -13,6 +13,7 @@
 
 struct cm_fabric;
 struct cm_network;
+struct cm_pairs;
 struct cm_world;
 
 /* Everything must outlive the fabric. */
@@ -38,6 +39,7 @@ CM_MUST_CHECK enum cm_status cm_fabric_open(const struct cm_fabric_args *a, stru
 const struct cm_remote *cm_fabric_remote(const struct cm_fabric *f);
 struct cm_control *cm_fabric_control(const struct cm_fabric *f);
 const struct cm_network *cm_fabric_network(const struct cm_fabric *f);
+const struct cm_pairs *cm_fabric_pairs(const struct cm_fabric *f);
 
 /*
  * The ranks have ended. orderly: all neighbours take leave, until `until_ns`

@@ -19,6 +19,7 @@ static struct cm_ib_choice choice_of(const struct cm_fabric *f)
     struct cm_ib_choice c = cm_ib_usual();
 
     c.hca = o->ib_hca;
+    c.nearest = f->nic[0] != '\0' ? f->nic : NULL;
     c.numa = info->numa;
     c.gid = o->ib_gid;
     c.qps = o->ib_qps;
@@ -72,6 +73,8 @@ enum cm_status cm_fabric_choose_ib(struct cm_fabric *f)
 
     if (o->ib_disable || o->use == CM_NET_USE_TCP || (wire != NULL && !forced))
         return CM_OK; /* that these go together was checked with the options */
+    if (!cm_world_nic(f->a.world, f->pairs.first, f->nic))
+        f->nic[0] = '\0';
     return ask_all(f, forced);
 }
 

@@ -5,6 +5,7 @@
 #include "common/fabric.h"
 #include "common/network.h"
 #include "common/pairs.h"
+#include "common/world_topo.h"
 #include "transport/ib.h"
 #include "transport/net.h"
 #include "transport/proxy.h"
@@ -34,7 +35,8 @@ struct cm_fabric {
     enum cm_proxy_mode mode;
     bool connected; /* the proxy has the sockets */
     struct cm_control *control;
-    bool over_ib; /* ports travel over ib, the proxy carries messages only */
+    char nic[CM_TOPO_NAME]; /* that the topology gives to the process's first GPU; "" */
+    bool over_ib;           /* ports travel over ib, the proxy carries messages only */
     struct cm_ib *ib;
     struct cm_proxy *proxy;
     struct cm_remote remote;

@@ -90,21 +90,25 @@ static double least_limit(const struct cm_find_work *w)
     return -log(1 - w->l->slow_pct / 100);
 }
 
-/* Median of what runs of a kind say about themselves: for few of them there is nothing else. */
-static double own_noise(const struct cm_find_work *w, bool pair)
+/*
+ * Median of what runs of a kind say about themselves: for few of them there is nothing else. Of
+ * runs whose x is `least` or more: what a bad cable loses makes its pairs slow and noisy, and of
+ * four nodes half of the pairs may use it.
+ */
+static double own_noise(const struct cm_find_work *w, bool pair, double least)
 {
     size_t count = 0;
 
     for (size_t k = 0; k < w->d->nruns; k++)
-        if (cm_find_is_pair(&w->d->runs[k]) == pair && !isnan(w->x[k]))
+        if (cm_find_is_pair(&w->d->runs[k]) == pair && w->x[k] >= least) /* NaN: no */
             w->scratch[count++] = w->d->runs[k].noise;
     return count > 0 ? cm_find_median(w->scratch, count) : 0;
 }
 
-/* Centre and limit of the pairs between units that take part. */
-static void fill_limit(struct cm_find_work *w)
+/* Centre and limit of the pairs between units that take part; `least`: see own_noise(). */
+static void fill_limit(struct cm_find_work *w, double least)
 {
-    double spread = w->l->mads * own_noise(w, true), seen = 0;
+    double spread = w->l->mads * own_noise(w, true, least), seen = 0;
     size_t count = 0;
 
     for (size_t k = 0; k < w->d->nruns; k++)
@@ -121,7 +125,7 @@ static void fill_limit(struct cm_find_work *w)
 static void leave_out(struct cm_find_work *w)
 {
     size_t count = 0;
-    double usual;
+    double usual, least;
 
     for (int u = 0; u < w->d->n; u++) {
         w->out[u] = false;
@@ -131,7 +135,8 @@ static void leave_out(struct cm_find_work *w)
     }
     usual = cm_find_upper_median(w->scratch, count);
     w->v->compared = count >= ENOUGH;
-    w->limit = fmax(least_limit(w), w->l->mads * own_noise(w, true));
+    least = usual - least_limit(w);
+    w->limit = fmax(least_limit(w), w->l->mads * own_noise(w, true, least));
     for (int pass = 0, changes = w->v->compared; pass < PASSES && changes > 0; pass++) {
         changes = 0;
         for (int u = 0; u < w->d->n; u++) {
@@ -140,10 +145,10 @@ static void leave_out(struct cm_find_work *w)
             changes += slow != w->out[u];
             w->out[u] = slow;
         }
-        fill_limit(w);
+        fill_limit(w, least);
     }
     if (!w->v->compared)
-        fill_limit(w);
+        fill_limit(w, least);
 }
 
 /* Is even the best pair below what was asked for? */
@@ -224,7 +229,7 @@ static void find_links(struct cm_find_work *w)
 
 static void find_lone(struct cm_find_work *w)
 {
-    double center, limit, noise = w->l->mads * own_noise(w, false);
+    double center, limit, noise = w->l->mads * own_noise(w, false, -INFINITY);
     size_t count = 0;
 
     for (size_t k = 0; k < w->d->nruns; k++)

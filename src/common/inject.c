@@ -56,9 +56,30 @@ static bool parse_phase(const char *word, int *out)
     return false;
 }
 
-enum key { KEY_RANK, KEY_ITER, KEY_PHASE, KEY_US, KEY_NODE, KEY_LINK, KEY_FACTOR, NKEYS };
-static const char *const key_words[NKEYS] = {"rank", "iter", "phase", "us",
-                                             "node", "link", "factor"};
+enum key {
+    KEY_RANK,
+    KEY_ITER,
+    KEY_PHASE,
+    KEY_US,
+    KEY_NODE,
+    KEY_LINK,
+    KEY_FACTOR,
+    KEY_ENGINE,
+    NKEYS
+};
+static const char *const key_words[NKEYS] = {"rank", "iter", "phase",  "us",
+                                             "node", "link", "factor", "engine"};
+
+/* The side of a comparison; whether there is one of that name is for who knows them. */
+static bool parse_engine(const char *value, struct cm_inject *f)
+{
+    size_t len = strlen(value);
+
+    if (len == 0 || len >= sizeof(f->engine))
+        return false;
+    memcpy(f->engine, value, len + 1);
+    return true;
+}
 
 /* "2-5": two nodes. */
 static bool parse_link(char *value, int node[2])
@@ -109,6 +130,8 @@ static const char *parse_value(enum key key, char *value, struct cm_inject *f)
         return cm_parse_real(value, LEAST_FACTOR, MOST_FACTOR, &f->factor)
                    ? NULL
                    : "factor takes a number between 0.001 and 0.999";
+    case KEY_ENGINE:
+        return parse_engine(value, f) ? NULL : "engine takes the name of one, as mpi";
     default:
         return parse_number(key, value, f);
     }
@@ -126,7 +149,7 @@ static const char *parse_pair(char *pair, unsigned *seen, struct cm_inject *f)
     while (key < NKEYS && strcmp(key_words[key], pair) != 0)
         key++;
     if (key == NKEYS)
-        return "the keys are rank, node, link, iter, phase, us and factor";
+        return "the keys are rank, node, link, iter, phase, engine, us and factor";
     if ((*seen & 1U << key) != 0)
         return "a key is given twice";
     *seen |= 1U << key;
@@ -150,7 +173,7 @@ static const char *contradiction(const struct cm_inject *f, unsigned seen)
     if ((f->fault == CM_FAULT_BW) != has(seen, KEY_FACTOR))
         return has(seen, KEY_FACTOR) ? "only bw takes factor"
                                      : "bw needs factor=<part of the speed>";
-    if (outside && (f->fault == CM_FAULT_BW || has(seen, KEY_LINK)))
+    if (outside && (f->fault == CM_FAULT_BW || has(seen, KEY_LINK) || has(seen, KEY_ENGINE)))
         return "init and finalize have no operations";
     if (f->fault == CM_FAULT_CORRUPT && outside)
         return "init and finalize have no output to corrupt";
@@ -213,6 +236,11 @@ enum cm_status cm_inject_check(const struct cm_inject *f, const char *text, cons
         if (f->node[k] != ANY && !on_node(f->node[k], NULL, n, node_of))
             return CM_FAIL(CM_EINVAL, "--inject %s: there is no node %d", text, f->node[k]);
     return CM_OK;
+}
+
+bool cm_inject_in(const struct cm_inject *f, const char *side)
+{
+    return f->engine[0] == '\0' || (side != NULL && strcmp(f->engine, side) == 0);
 }
 
 struct cm_inject cm_inject_at(const struct cm_inject *f, const struct cm_inject_place *p)

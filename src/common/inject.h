@@ -13,7 +13,8 @@
  * keys: where: rank (default 0), or node=N: all ranks of that node, or link=N-M: all
  * ranks of both nodes, in operations in which both take part; iter (default: every),
  * phase = init | warmup | timed | check | finalize (default: any operation; init and
- * finalize only stall/delay/crash, not with link); us; factor, above 0 and below 1.
+ * finalize only stall/delay/crash, not with link); engine: operations of that side of
+ * --compare or --engine only; us; factor, above 0 and below 1.
  */
 #ifndef CM_COMMON_INJECT_H
 #define CM_COMMON_INJECT_H
@@ -24,6 +25,7 @@
 #include "base/shared.h"
 #include "base/status.h"
 #include "base/wait.h"
+#include "common/sides.h"
 
 enum cm_fault {
     CM_FAULT_NONE,
@@ -41,7 +43,8 @@ struct cm_inject {
     int phase;    /* enum cm_phase_name or -1: any operation */
     int64_t us;
     double factor;
-    int node[2]; /* node=N, link=N-M; -1: none */
+    int node[2];               /* node=N, link=N-M; -1: none */
+    char engine[CM_SIDE_NAME]; /* "": any */
 };
 
 /* A rank among those that it runs operations with. */
@@ -61,6 +64,9 @@ CM_MUST_CHECK enum cm_status cm_inject_parse(const char *text, int nranks, struc
 /* CM_EINVAL, logged, if a node of the spec does not exist among those of n ranks. */
 CM_MUST_CHECK enum cm_status cm_inject_check(const struct cm_inject *f, const char *text,
                                              const int32_t *node_of, int n);
+
+/* Does it concern operations of that side (of any: NULL)? */
+bool cm_inject_in(const struct cm_inject *f, const char *side);
 
 /* The spec as it concerns that rank: with rank=p->rank, or no fault at all. */
 struct cm_inject cm_inject_at(const struct cm_inject *f, const struct cm_inject_place *p);

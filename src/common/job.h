@@ -59,6 +59,12 @@ CM_MUST_CHECK enum cm_status cm_job_room(const struct cm_job *j, struct cm_room 
 /* Bytes of a rank's arena in the segment, if its buffers have arena_bytes. */
 CM_MUST_CHECK enum cm_status cm_job_host_bytes(const struct cm_job *j, size_t *out);
 
+/*
+ * Payload of a slot between nodes, where kernels fill and drain them: *out, untouched else.
+ * Each pair has the memory pinned, so it is that of the slots between GPUs.
+ */
+CM_MUST_CHECK enum cm_status cm_job_slot_bytes(const struct cm_job *j, size_t *out);
+
 /* Lay out the ranks' GPU areas, once the segment is open. */
 CM_MUST_CHECK enum cm_status cm_job_fill_gpus(struct cm_job *j);
 

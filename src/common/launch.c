@@ -13,9 +13,11 @@
 
 #include "base/clock.h"
 #include "common/debug.h"
+#include "common/engine.h"
 #include "common/job.h"
 #include "common/launch_env.h"
 #include "common/rendezvous.h"
+#include "engine/tune.h"
 
 enum {
     PAGE = 4096,
@@ -105,12 +107,14 @@ static size_t slot_bytes(const struct cm_job *j)
 {
     const struct cm_opts_engine *e = &j->opts->engine;
     size_t from_buffer = e->buffer / CM_PORT_SLOTS / 64 * 64;
+    size_t usual = j->world.domains.n > 1 ? SLOT_BYTES_NET : SLOT_BYTES;
+    size_t most = j->world.rules != NULL ? cm_tune_most_chunk(j->world.rules) : 0;
 
     if (e->chunk > 0)
         return (e->chunk + 63) / 64 * 64;
     if (from_buffer > 0)
         return from_buffer;
-    return j->world.domains.n > 1 ? SLOT_BYTES_NET : SLOT_BYTES;
+    return most > usual ? most : usual;
 }
 
 /* Bytes of the rank's buffers, and what of them lies in the segment. */
@@ -147,20 +151,33 @@ static enum cm_status choose_wire(struct cm_job *j)
     return CM_OK;
 }
 
+static enum cm_status check_engines(const struct cm_job *j)
+{
+    return cm_engines_check(j->opts, &(struct cm_engine_job){.ranks = j->world.n,
+                                                             .procs = j->boot.nprocs,
+                                                             .mpi = j->launcher == &cm_launcher_mpi,
+                                                             .gpus = j->backend != NULL,
+                                                             .shared_gpus = j->world.shared_gpus});
+}
+
 /* Size of everything that is shared, and the wire that shares it. */
 static enum cm_status plan_memory(struct cm_job *j)
 {
     const struct cm_domains *d = &j->world.domains;
     const struct cm_opts_engine *e = &j->opts->engine;
-    size_t host_bytes = 0;
+    size_t host_bytes = 0, slot = slot_bytes(j);
     enum cm_status st = cm_inject_parse(j->opts->inject, j->world.n, &j->inject);
 
     if (st == CM_OK)
         st = cm_inject_check(&j->inject, j->opts->inject, j->world.node_of, j->world.n);
     if (st == CM_OK)
+        st = check_engines(j);
+    if (st == CM_OK)
         st = choose_wire(j);
     if (st == CM_OK)
         st = plan_arenas(j, &host_bytes);
+    if (st == CM_OK)
+        st = cm_job_slot_bytes(j, &slot);
     if (st != CM_OK)
         return st;
     j->layout = (struct cm_layout){
@@ -169,7 +186,7 @@ static enum cm_status plan_memory(struct cm_job *j)
         .nlocal = cm_domains_local(d),
         .channels = e->channels > 0 ? e->channels : CHANNELS,
         .depth = CM_PORT_SLOTS,
-        .slot_bytes = slot_bytes(j),
+        .slot_bytes = slot,
         .arena_bytes = host_bytes,
     };
     return cm_layout_fill(&j->layout);

@@ -53,7 +53,10 @@ struct cm_rank_info {
 bool cm_same_gpu(const struct cm_rank_info *a, const struct cm_rank_info *b);
 
 struct cm_bootstrap;
+struct cm_tune;
 struct cm_network;
+struct cm_probes;
+struct cm_pairs;
 struct cm_watchdog;
 
 /* What a rank's thread gets. Pointers are valid until the thread returns. */
@@ -63,7 +66,10 @@ struct cm_rank {
     int group_rank, group_n;
     const int32_t *group_world; /* world ranks of the group, group_n entries */
     const int32_t *node_of;     /* node of every world rank */
+    const struct cm_topo *topo; /* --topo FILE; NULL: the machine is as it shows itself */
+    const int32_t *topo_gpu;    /* with it: the GPU of every world rank */
     const struct cm_opts *opts;
+    const struct cm_tune *rules;        /* --tuning, or NULL */
     const struct cm_inject *inject;     /* as it concerns this rank in its group */
     const struct cm_inject *job_inject; /* as given */
     const struct cm_rank_info *infos;   /* of all n ranks */
@@ -77,6 +83,8 @@ struct cm_rank {
     const _Atomic int *signal;            /* != 0: SIGINT or SIGTERM came to this process */
     const char *wire;                     /* name of the wire in use, inside of a domain */
     const struct cm_network *network;     /* between domains; NULL: all ranks share memory */
+    const struct cm_pairs *pairs;         /* who has ports to other domains; NULL likewise */
+    const struct cm_probes *probes;       /* how far cores are apart; NULL: not probed */
     const struct cm_bootstrap *bootstrap; /* how long the start took; NULL: not known */
     const char *library;                  /* MPI library text or NULL */
     bool oversubscribed;                  /* more local ranks than allowed CPUs */

@@ -116,6 +116,19 @@ enum cm_status cm_job_host_bytes(const struct cm_job *j, size_t *out)
     return st;
 }
 
+enum cm_status cm_job_slot_bytes(const struct cm_job *j, size_t *out)
+{
+    struct cm_gpu_area area;
+    enum cm_status st;
+
+    if (j->backend == NULL || j->world.staged || j->world.domains.n == 1)
+        return CM_OK;
+    st = j->backend->area(j->opts, j->world.n, j->arena_bytes, &area);
+    if (st == CM_OK)
+        *out = area.slot_bytes;
+    return st;
+}
+
 /* ---- areas ---- */
 
 static enum cm_status fill(struct cm_job *j, int i)
@@ -139,7 +152,8 @@ enum cm_status cm_job_fill_gpus(struct cm_job *j)
     if (j->backend == NULL || w->staged)
         return CM_OK;
     for (int k = 0; j->far != NULL && k < w->n; k++)
-        j->far[k] = base + cm_arena_at(&j->layout, w->members[k]);
+        if (cm_local_of(&j->layout, w->members[k]) >= 0)
+            j->far[k] = base + cm_arena_at(&j->layout, w->members[k]);
     for (int i = 0; st == CM_OK && i < j->local; i++)
         st = fill(j, i);
     return cm_boot_agree(&j->boot, st);

@@ -2,7 +2,8 @@
  * The launcher of processes that mpirun, mpiexec or srun started. MPI finds
  * the processes and ends them; between set-up and tear-down no thread calls it.
  *
- * MPI_THREAD_FUNNELED is enough: only the main thread calls MPI. MPI reports
+ * MPI_THREAD_FUNNELED is enough: only the main thread calls MPI, unless it is an
+ * engine as well (engine_mpi.c), whose calls come from the rank's thread. MPI reports
  * its own failures and ends the job (its default error handler), so there is
  * little to check.
  */
@@ -30,10 +31,10 @@ static enum cm_status mpi_gather(const struct cm_boot *b, const void *mine, size
 static enum cm_status mpi_start(int *argc, char ***argv, const struct cm_opts *o,
                                 struct cm_boot *out)
 {
-    int provided;
+    bool engine = cm_sides_have(&o->sides.list, CM_ENGINE_MPI);
+    int provided, level = engine ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;
 
-    (void)o;
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    if (MPI_Init_thread(argc, argv, level, &provided) != MPI_SUCCESS)
         return CM_FAIL(CM_ESYS, "MPI_Init_thread failed");
     if (provided < MPI_THREAD_FUNNELED)
         return CM_FAIL(CM_ESYS, "this MPI library does not allow threads");

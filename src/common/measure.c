@@ -109,6 +109,7 @@ enum cm_status cm_meter_open_comm(struct cm_meter *m, const struct cm_comm_gpu *
                                        .proto = (enum cm_proto)o->proto,
                                        .channels = o->channels,
                                        .chunk = o->chunk},
+                             .rules = r->rules,
                              .trace = r->trace,
                              .gpu = gpu,
                              .first_op = m->first_op};
@@ -155,7 +156,8 @@ enum cm_status cm_meter_corrupt(struct cm_meter *m, const struct cm_trial *t,
     const struct cm_inject *f = m->rank->inject;
     enum cm_status st;
 
-    if (f->fault != CM_FAULT_CORRUPT || f->rank != m->rank->rank || m->capturing)
+    if (f->fault != CM_FAULT_CORRUPT || f->rank != m->rank->rank || m->capturing ||
+        !cm_inject_in(f, m->side.name))
         return CM_OK;
     st = m->ops->sync(m);
     return st == CM_OK ? m->ops->corrupt(m, t, phase, iter) : st;
@@ -188,18 +190,19 @@ enum cm_status cm_meter_run(struct cm_meter *m, struct cm_trial *t, enum cm_phas
 {
     const struct cm_inject *f = m->rank->inject;
     enum cm_status st = CM_OK;
-    int64_t start;
+    int64_t start = 0;
 
     if (t->idle)
         return CM_OK;
     cm_meter_enter(m, phase, iter);
-    if (f->fault != CM_FAULT_NONE)
+    if (f->fault != CM_FAULT_NONE && cm_inject_in(f, m->side.name))
         st = cm_inject_before(f, &m->rank->waiter, m->rank->rank, phase, iter);
     if (st != CM_OK)
         return st;
-    start = cm_now_ns();
-    st = cm_comm_run(m->comm, &t->op);
-    if (f->fault == CM_FAULT_BW && st == CM_OK)
+    if (f->fault == CM_FAULT_BW)
+        start = cm_now_ns(); /* a tenth of a small operation */
+    st = m->side.engine == NULL ? cm_comm_run(m->comm, &t->op) : m->side.engine->run(m->side.state);
+    if (f->fault == CM_FAULT_BW && st == CM_OK && cm_inject_in(f, m->side.name))
         st = be_slow(m, start);
     t->ops++;
     t->unchecked = true;
@@ -226,9 +229,11 @@ static void complain(struct cm_meter *m, const struct cm_trial *t, const struct 
     const char *launch = phase == CM_AT_CHECK          ? "checked launch"
                          : cm_meter_opts(m)->graph > 0 ? "replay"
                                                        : "timed iteration";
+    bool names = m->steps > 0 || m->side.engine != NULL; /* there are others */
     char where[160];
 
-    snprintf(where, sizeof(where), "%s %s%s%s %zu bytes, %s, %s %lld", cm_colls[t->op.coll].name,
+    snprintf(where, sizeof(where), "%s%s%s %s%s%s %zu bytes, %s, %s %lld",
+             names ? m->side.name : "", names ? ": " : "", cm_colls[t->op.coll].name,
              cm_dtypes[t->op.dtype].name, cm_colls[t->op.coll].reduces ? " " : "",
              cm_colls[t->op.coll].reduces ? cm_ops[t->op.op].name : "", t->row_bytes,
              t->op.in_place ? "in place" : "out of place", launch,
@@ -257,7 +262,12 @@ enum cm_status cm_meter_check(struct cm_meter *m, struct cm_trial *t, struct cm_
 
 /* ---- untimed ---- */
 
-static enum cm_status warm_up(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
+enum cm_status cm_meter_bind(struct cm_meter *m, const struct cm_trial *t)
+{
+    return m->side.engine != NULL && !t->idle ? m->side.engine->bind(m->side.state, &t->op) : CM_OK;
+}
+
+enum cm_status cm_meter_warm_up(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
 {
     enum cm_status st = cm_meter_refill(m, t);
     int64_t start;
@@ -274,7 +284,8 @@ static enum cm_status warm_up(struct cm_meter *m, struct cm_trial *t, struct cm_
     return st == CM_OK ? m->ops->sync(m) : st;
 }
 
-static enum cm_status checked_launches(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r)
+enum cm_status cm_meter_checked_launches(struct cm_meter *m, struct cm_trial *t,
+                                         struct cm_reading *r)
 {
     enum cm_status st = CM_OK;
 
@@ -303,6 +314,13 @@ static void pop(struct cm_meter *m)
         m->ops->range_pop();
 }
 
+void cm_meter_begin(struct cm_meter *m, const struct cm_trial *t)
+{
+    m->least_ns = 0;
+    atomic_store_explicit(&m->diag->bytes, t->row_bytes, memory_order_relaxed);
+    atomic_store_explicit(&m->diag->coll, (uint32_t)t->op.coll, memory_order_relaxed);
+}
+
 typedef enum cm_status part_fn(struct cm_meter *m, struct cm_trial *t, struct cm_reading *r);
 
 enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t, struct cm_reading *out)
@@ -310,14 +328,14 @@ enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t, struct cm_read
     static const struct {
         const char *name;
         part_fn *run;
-    } parts[] = {{"warm-up", warm_up}, {"timed", cm_meter_timed_loop}, {"check", checked_launches}};
-    enum cm_status st = CM_OK;
+    } parts[] = {{"warm-up", cm_meter_warm_up},
+                 {"timed", cm_meter_timed_loop},
+                 {"check", cm_meter_checked_launches}};
+    enum cm_status st = cm_meter_bind(m, t);
     char row[96];
 
     *out = (struct cm_reading){0};
-    m->least_ns = 0;
-    atomic_store_explicit(&m->diag->bytes, t->row_bytes, memory_order_relaxed);
-    atomic_store_explicit(&m->diag->coll, (uint32_t)t->op.coll, memory_order_relaxed);
+    cm_meter_begin(m, t);
     snprintf(row, sizeof(row), "%s %s %zu B %s", cm_colls[t->op.coll].name,
              cm_dtypes[t->op.dtype].name, t->row_bytes,
              t->op.in_place ? "in place" : "out of place");

@@ -12,9 +12,11 @@
 #include "common/buffers.h"
 #include "common/check.h"
 #include "common/coll.h"
+#include "common/engine.h"
 #include "common/launch.h"
 #include "engine/comm.h"
 
+struct cm_cache;
 struct cm_meter_gpu;
 struct cm_memory;
 
@@ -27,6 +29,8 @@ struct cm_meter {
     struct cm_rank *rank;
     const struct cm_meter_ops *ops;
     struct cm_comm *comm; /* set by ops->open, as are the buffers */
+    struct cm_side side;  /* who runs the operations now; zero: comm */
+    int steps;            /* of a timed loop; 0: cm_steps_of() */
     struct cm_buffers buffers;
     struct cm_diag *diag;
     /* Barrier of those who measure together; NULL: of all ranks of the job */
@@ -39,6 +43,7 @@ struct cm_meter {
     struct cm_sums sums;           /* of the present data */
     bool capturing;                /* -G: operations are recorded now, not run */
     int64_t mark_ns[CM_MARKS + 1]; /* host: clock at each mark */
+    struct cm_cache *cache;        /* --cache; NULL: hot */
     struct cm_meter_gpu *gpu;      /* NULL on the host */
 };
 
@@ -67,7 +72,7 @@ struct cm_reading {
 
 /*
  * What measuring needs of a backend. measure.c calls these in its one order of
- * things; operations themselves go straight to cm_comm_run(). All run on the
+ * things; operations themselves go straight to cm_comm_run(), or to m->side. All run on the
  * rank's thread. "Blocks" means: until what the rank has enqueued is done, with
  * the waiter's deadline and abort word.
  */
@@ -84,6 +89,10 @@ struct cm_meter_ops {
     /* The fault `corrupt`, after an operation that is done. */
     enum cm_status (*corrupt)(struct cm_meter *m, const struct cm_trial *t,
                               enum cm_phase_name phase, int64_t iter);
+
+    /* Between timed operations: the trial's buffers as m->cache has it. May only enqueue it. NULL:
+       this backend measures hot buffers only. */
+    enum cm_status (*recache)(struct cm_meter *m, struct cm_trial *t);
 
     /* Blocks until all operations of the rank are done. */
     enum cm_status (*sync)(struct cm_meter *m);
@@ -127,12 +136,19 @@ static inline double cm_step_ops(const struct cm_opts_run *o)
     return (double)o->agg_iters * (o->graph > 0 ? o->iters : 1);
 }
 
+/* Steps of the meter's timed loop. */
+static inline int cm_meter_steps(const struct cm_meter *m)
+{
+    return m->steps > 0 ? m->steps : cm_steps_of(&m->rank->opts->run);
+}
+
 /* Does every step have a mark, or only the whole loop? */
 static inline bool cm_meter_marks_steps(const struct cm_meter *m)
 {
     const struct cm_opts_run *o = &m->rank->opts->run;
 
-    return m->sample_ns != NULL || o->check_every > 0 || o->blocking == 3;
+    return m->sample_ns != NULL || o->check_every > 0 || o->blocking == 3 ||
+           o->cache != CM_CACHE_HOT;
 }
 
 /*
@@ -145,6 +161,22 @@ struct cm_trial cm_trial_of(const struct cm_meter *m, const struct cm_op_args *o
 /* Collective over all ranks of the job. Any failure ends the job. */
 CM_MUST_CHECK enum cm_status cm_measure(struct cm_meter *m, struct cm_trial *t,
                                         struct cm_reading *out);
+
+/*
+ * --compare: the same trial by each of the n sides in turns: all warm up, then `rounds` rounds
+ * in which each has a timed loop of m->steps, another one first each time, then the checked
+ * launches of all. Sides that are idle only keep step. round_ns[i]: time of side i's loops;
+ * total_ns of out[i] is their sum. Collective over all ranks of the job. Any failure ends it.
+ */
+struct cm_contest {
+    const struct cm_side *sides;
+    int n, rounds;
+    bool idle[CM_MAX_SIDES];
+    struct cm_reading out[CM_MAX_SIDES];
+    int64_t round_ns[CM_MAX_SIDES][CM_MAX_ROUNDS];
+};
+CM_MUST_CHECK enum cm_status cm_measure_contest(struct cm_meter *m, struct cm_trial *t,
+                                                struct cm_contest *c);
 
 /* For backends: the trial's buffers and what they must hold. Sums are those in the meter. */
 struct cm_check_args cm_meter_args(const struct cm_meter *m, const struct cm_trial *t);

@@ -2,8 +2,9 @@
  * Measuring on a GPU: a rank's memory and its connection with the others.
  *
  * The buffers are the arena of the area through which the ranks' kernels meet
- * (p2p). Where several processes share a device, the ranks are staged: buffers
- * of their own on the device, and plans run by the host on copies.
+ * (p2p); to ranks on other nodes lead ports in host memory. Where several processes
+ * share a device, the ranks are staged: buffers of their own on the device, and
+ * plans run by the host on copies.
  */
 #include "common/measure_cuda.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/pairs.h"
 #include "common/report.h"
 
 enum { PAGE = 4096 };
@@ -38,8 +40,25 @@ static enum cm_status gather(void *rank, const void *mine, size_t bytes, void *a
     return st;
 }
 
+/* The ports of the rank to other nodes; false: it has none. */
+static bool list_remote(const struct cm_rank *r, struct cm_p2p_remote *out)
+{
+    const struct cm_pairs *p = r->pairs;
+    size_t row = p != NULL ? (size_t)(r->rank - p->first) * (size_t)p->n : 0;
+
+    if (p == NULL)
+        return false;
+    *out = (struct cm_p2p_remote){.base = r->base,
+                                  .layout = r->layout,
+                                  .world = r->group_world,
+                                  .send = p->send + row,
+                                  .recv = p->recv + row};
+    return true;
+}
+
 static enum cm_status open_p2p(struct cm_meter *m)
 {
+    struct cm_p2p_remote remote;
     struct cm_meter_gpu *g = m->gpu;
     struct cm_rank *r = m->rank;
     const struct cm_gpu_area *area = &r->gpu.area;
@@ -53,6 +72,7 @@ static enum cm_status open_p2p(struct cm_meter *m)
                             .scratch_at = area->arena_at + at.scratch_at,
                             .far_only = r->gpu.far_only,
                             .far = r->gpu.far,
+                            .remote = list_remote(r, &remote) ? &remote : NULL,
                             .abort = r->waiter.abort,
                             .hint = &cm_rank_shared(r->base, r->layout, r->rank)->hint,
                             .gather = gather,

@@ -6,6 +6,7 @@
 #include "common/measure.h"
 
 #include "base/clock.h"
+#include "common/cache.h"
 
 static enum cm_status host_open(struct cm_meter *m)
 {
@@ -94,6 +95,7 @@ const struct cm_meter_ops cm_meter_host = {
     .fill = host_fill,
     .check = host_check,
     .corrupt = host_corrupt,
+    .recache = cm_cache_host,
     .sync = host_sync,
     .mark = host_mark,
     .elapsed = host_elapsed,

@@ -18,6 +18,18 @@ CM_MUST_CHECK enum cm_status cm_meter_barrier(struct cm_meter *m);
 /* New data in the trial's buffers, and a barrier. */
 CM_MUST_CHECK enum cm_status cm_meter_refill(struct cm_meter *m, struct cm_trial *t);
 
+/* The record that reports of time-outs read: this trial begins. */
+void cm_meter_begin(struct cm_meter *m, const struct cm_trial *t);
+
+/* Parts of a measurement: fill and first call and -w more; the launches of -c. */
+CM_MUST_CHECK enum cm_status cm_meter_warm_up(struct cm_meter *m, struct cm_trial *t,
+                                              struct cm_reading *r);
+CM_MUST_CHECK enum cm_status cm_meter_checked_launches(struct cm_meter *m, struct cm_trial *t,
+                                                       struct cm_reading *r);
+
+/* The trial's operations are those of the meter's side from now on. */
+CM_MUST_CHECK enum cm_status cm_meter_bind(struct cm_meter *m, const struct cm_trial *t);
+
 /* One operation, and the faults to be injected there; nothing if the trial is idle. */
 CM_MUST_CHECK enum cm_status cm_meter_run(struct cm_meter *m, struct cm_trial *t,
                                           enum cm_phase_name phase, int64_t iter);

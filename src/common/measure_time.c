@@ -1,12 +1,13 @@
 /*
  * The timed loop: a mark before and a mark behind it, and nothing else inside;
- * where samples, periodic checks or -z 3 are wanted, a mark per step.
+ * where samples, periodic checks, --cache or -z 3 are wanted, a mark per step.
  *
  * A step is an iteration or, with -G, a replay of the whole loop, which was
  * recorded before. Steps without a pause between them are a stretch; waiting
  * and adding up happen between stretches and are not timed.
  */
 #include "base/clock.h"
+#include "common/cache.h"
 #include "common/measure_int.h"
 
 /* -z 1 and 2, after each operation. */
@@ -99,7 +100,7 @@ static enum cm_status end_stretch(struct cm_meter *m, struct stretch *s, struct 
 
 static enum cm_status time_plain(struct cm_meter *m, struct cm_trial *t, struct stretch *s)
 {
-    int steps = cm_steps_of(cm_meter_opts(m));
+    int steps = cm_meter_steps(m);
     enum cm_status st = m->ops->mark(m, 0);
 
     for (int i = 0; st == CM_OK && i < steps; i++)
@@ -115,20 +116,22 @@ static enum cm_status time_step(struct cm_meter *m, struct cm_trial *t, struct s
     const struct cm_opts_run *o = cm_meter_opts(m);
     int i = s->first + s->n;
     bool checks = o->check_every > 0 && (i + 1) % o->check_every == 0;
-    bool apart = checks || o->blocking == 3;
+    bool alone = o->cache != CM_CACHE_HOT, apart = checks || o->blocking == 3;
     enum cm_status st = CM_OK;
 
     if (checks)
         st = end_stretch(m, s, r);
     if (st == CM_OK && checks)
         st = cm_meter_refill(m, t);
+    if (st == CM_OK && alone)
+        st = cm_cache_between(m, t);
     if (st == CM_OK && s->n == 0)
         st = m->ops->mark(m, 0);
     if (st == CM_OK)
         st = step(m, t, i);
     if (st == CM_OK)
         st = m->ops->mark(m, ++s->n);
-    if (st == CM_OK && (apart || s->n == CM_MARKS))
+    if (st == CM_OK && (alone || apart || s->n == CM_MARKS))
         st = end_stretch(m, s, r);
     if (st == CM_OK && checks)
         st = cm_meter_check(m, t, r);
@@ -138,7 +141,7 @@ static enum cm_status time_step(struct cm_meter *m, struct cm_trial *t, struct s
 static enum cm_status time_each(struct cm_meter *m, struct cm_trial *t, struct stretch *s,
                                 struct cm_reading *r)
 {
-    int steps = cm_steps_of(cm_meter_opts(m));
+    int steps = cm_meter_steps(m);
     enum cm_status st = CM_OK;
 
     for (int i = 0; st == CM_OK && i < steps; i++)
@@ -159,11 +162,11 @@ enum cm_status cm_meter_timed_loop(struct cm_meter *m, struct cm_trial *t, struc
         return st;
     cpu = cm_thread_cpu_ns();
     st = cm_meter_marks_steps(m) ? time_each(m, t, &s, r) : time_plain(m, t, &s);
-    r->cpu_ns = o->check_every > 0 ? -1 : cm_thread_cpu_ns() - cpu;
+    r->cpu_ns = o->check_every > 0 || o->cache != CM_CACHE_HOT ? -1 : cm_thread_cpu_ns() - cpu;
     if (st == CM_OK)
         st = end_stretch(m, &s, r);
     if (st != CM_OK || o->checks <= 0)
         return st;
-    cm_meter_enter(m, CM_AT_TIMED, cm_steps_of(o) - 1);
+    cm_meter_enter(m, CM_AT_TIMED, cm_meter_steps(m) - 1);
     return cm_meter_check(m, t, r);
 }

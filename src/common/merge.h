@@ -10,7 +10,7 @@
 #include "common/sweep.h"
 
 /* Why a placement was not run. */
-enum cm_why { CM_RUNS, CM_NOT_ASKED, CM_NO_IN_PLACE, CM_NO_BYTES, CM_NO_ROOT };
+enum cm_why { CM_RUNS, CM_NOT_ASKED, CM_NO_IN_PLACE, CM_NO_BYTES, CM_NO_ROOT, CM_REFUSED };
 
 /* Exchanged as bytes between processes: no pointers. */
 struct cm_record {
@@ -32,7 +32,18 @@ struct cm_merge {
     double *const *sample_us[2];     /* [placement][group][step], or NULL */
     double *scratch;                 /* room for the samples of one loop */
     int64_t start_unix_ms;
+    int side;               /* whose records these are, of the options' sides */
+    const char *refused[2]; /* CM_REFUSED: why the side's engine has no such operation */
+    /* --compare: times of the side's rounds, [world rank][round], each of `steps` steps */
+    const int64_t *round_ns[2];
+    int rounds, steps; /* rounds 0: a plain loop */
 };
+
+/*
+ * --compare: what the rounds of other sides' rows took, relative to those of rows[0]: set
+ * their ratios. Rows of one group, in the order of sides.
+ */
+void cm_merge_ratios(struct cm_row *rows, int n);
 
 /* The row of one group. */
 void cm_merge_row(const struct cm_merge *m, int group, struct cm_row *out);

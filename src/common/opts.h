@@ -13,8 +13,10 @@
 #include "base/dtype.h"
 #include "base/plan.h"
 #include "base/status.h"
+#include "common/sides.h"
 
 enum cm_placement { CM_PLACE_BOTH, CM_PLACE_OUT, CM_PLACE_IN };
+enum cm_cache_mode { CM_CACHE_HOT, CM_CACHE_TOUCHED, CM_CACHE_COLD };
 enum cm_average { CM_AVG_RANK0, CM_AVG_MEAN, CM_AVG_MIN, CM_AVG_MAX }; /* -a 0..3 */
 enum cm_backend_choice { CM_BACKEND_AUTO, CM_BACKEND_HOST, CM_BACKEND_CUDA };
 enum cm_split_op { CM_SPLIT_NONE, CM_SPLIT_AND, CM_SPLIT_OR, CM_SPLIT_MOD, CM_SPLIT_DIV };
@@ -46,6 +48,7 @@ struct cm_opts_run {
     int check_every; /* also verify every N-th timed iteration; 0: off */
     enum cm_placement placement;
     enum cm_average average;
+    enum cm_cache_mode cache;
     int blocking;      /* -z 0..3 */
     int unalign;       /* -u elements */
     int graph;         /* -G: launches of the captured loop; 0: no graph */
@@ -56,12 +59,20 @@ struct cm_opts_run {
     double max_time_s; /* --max-time; 0: none */
     uint64_t seed;
 };
+/* Which engines run the rows. */
+struct cm_opts_sides {
+    int engine;          /* enum cm_engine_id */
+    const char *compare; /* "builtin,mpi": they take turns; NULL: `engine` alone */
+    int rounds;          /* of turns; --compare-rounds */
+    struct cm_sides list;
+};
 struct cm_opts_engine {
     const char *algo;      /* NULL: the tuning table chooses */
     int mode;              /* enum cm_mode or -1 */
     int proto;             /* enum cm_proto */
     int channels;          /* 0: automatic */
     size_t chunk;          /* 0: automatic */
+    const char *tuning;    /* file of rules before the built-in table, or NULL */
     size_t buffer;         /* NCCL_BUFFSIZE: bytes of one port (all slots); 0: default */
     bool p2p_disable;      /* GPUs reach each other through host memory; no effect on the host */
     const char *p2p_level; /* how far apart GPUs may be that address each other; NULL: any */
@@ -105,7 +116,7 @@ struct cm_opts_report {
     const char *peak;        /* GB/s, a machine of cm_peaks or "auto"; NULL: no %peak */
     double min_peak_pct;     /* of every row and placement; 0: no threshold */
     bool plan;               /* --plan: print, verify and end */
-    const char *topo;        /* --topo: dump, matrix or a file, see cm_topo_mode(); NULL: a run */
+    const char *topo;        /* --topo: what to show, or a file, see topo_mode.h; NULL: neither */
 };
 /* The search for bad nodes. */
 struct cm_opts_find {
@@ -125,6 +136,7 @@ struct cm_opts {
     struct cm_opts_launch launch;
     struct cm_opts_sweep sweep;
     struct cm_opts_run run;
+    struct cm_opts_sides sides;
     struct cm_opts_engine engine;
     struct cm_opts_net net;
     struct cm_opts_report report;

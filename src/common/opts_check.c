@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "common/backend.h"
+#include "common/cache.h"
 #include "common/inject.h"
 #include "common/opts_table.h"
 #include "transport/wire.h"
@@ -57,12 +58,35 @@ static enum cm_status check_per_iter(const struct cm_opts_run *r)
                        "-C/--report_cputime '1' cannot be told from the checks of "
                        "--check-every '%d'",
                        r->check_every);
+    if (r->cpu_time && r->cache != CM_CACHE_HOT)
+        return CM_FAIL(CM_EINVAL,
+                       "-C/--report_cputime '1' cannot be told from what --cache '%s' does between "
+                       "operations",
+                       cm_cache_name(r->cache));
     if (r->per_iter_skip > 0 && !r->per_iter)
         return CM_FAIL(CM_EINVAL, "-K/--per_iter_skip '%d' needs -I/--per_iter_timing 1",
                        r->per_iter_skip);
     if (r->per_iter_skip >= r->iters)
         return CM_FAIL(CM_EINVAL, "-K/--per_iter_skip '%d' leaves nothing of -n/--iters '%d'",
                        r->per_iter_skip, r->iters);
+    return CM_OK;
+}
+
+/* Each operation stands alone: nothing may follow it at once. */
+static enum cm_status check_cache(const struct cm_opts_run *r)
+{
+    if (r->cache == CM_CACHE_HOT)
+        return CM_OK;
+    if (r->agg_iters > 1)
+        return CM_FAIL(CM_EINVAL,
+                       "--cache '%s' with -m/--agg_iters '%d': the operations of an iteration "
+                       "follow each other on the same buffers",
+                       cm_cache_name(r->cache), r->agg_iters);
+    if (r->graph > 0)
+        return CM_FAIL(CM_EINVAL,
+                       "--cache '%s' with -G/--cudagraph '%d': nothing can happen between the "
+                       "operations of a graph",
+                       cm_cache_name(r->cache), r->graph);
     return CM_OK;
 }
 
@@ -213,6 +237,9 @@ static enum cm_status check_inject(const struct cm_opts *o)
         return CM_FAIL(CM_EINVAL,
                        "--inject '%s': operations of a graph (-G) are not timed one by one",
                        o->inject);
+    if (f.engine[0] != '\0' && cm_sides_find(&o->sides.list, f.engine) < 0)
+        return CM_FAIL(CM_EINVAL, "--inject '%s' would never strike: no such engine runs (--%s)",
+                       o->inject, o->sides.compare != NULL ? "compare" : "engine");
     if (f.phase == CM_AT_SETUP || f.phase == CM_AT_FINALIZE)
         return CM_OK;
     n = iterations(&o->run, f.phase);
@@ -231,11 +258,15 @@ enum cm_status cm_opts_check(struct cm_parse *p)
     if (st == CM_OK)
         st = check_per_iter(&p->o->run);
     if (st == CM_OK)
+        st = check_cache(&p->o->run);
+    if (st == CM_OK)
         st = check_reports(&p->o->report);
     if (st == CM_OK)
         st = check_chunk(&p->o->engine);
     if (st == CM_OK)
         st = check_wire(p->o);
+    if (st == CM_OK)
+        st = cm_opts_check_sides(p);
     if (st == CM_OK)
         st = check_inject(p->o);
     if (st == CM_OK)

@@ -31,6 +31,7 @@ static const char *misplaced(const struct cm_opts *o)
         {o->run.graph > 0, "-G"},
         {o->run.per_iter, "-I"},
         {o->run.cpu_time, "-C"},
+        {o->run.cache != CM_CACHE_HOT, "--cache"},
         {o->report.timestamps, "-S"},
         {o->report.memory, "-M"},
         {o->report.junit != NULL, "--junit"},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/coll.h"
+#include "common/engine.h"
 #include "common/opts_table.h"
 #include "common/version.h"
 #include "engine/algo.h"
@@ -107,6 +108,32 @@ void cm_help_markdown(FILE *f, const struct cm_bench *bench, const char *program
     }
 }
 
+/* The choices of an option, but for auto. */
+static void list_choices(FILE *f, const char *title, const char *option)
+{
+    fprintf(f, "%s\n", title);
+    for (const struct cm_option *row = cm_options; row->name != NULL; row++) {
+        if (strcmp(row->name, option) != 0)
+            continue;
+        for (const char *const *c = row->choices; *c != NULL; c++)
+            if (strcmp(*c, "auto") != 0)
+                fprintf(f, "  %s\n", *c);
+    }
+}
+
+/* Which algorithms a collective has: what may be forced, and what a tuning rule may name. */
+static void list_forms(FILE *f)
+{
+    fputs("algorithms of collectives\n", f);
+    for (int i = 0; i < CM_NCOLLS; i++) {
+        fprintf(f, "  %-16s", cm_colls[i].name);
+        for (const struct cm_algo *a = cm_algos; a->name != NULL; a++)
+            if (a->build[i] != NULL)
+                fprintf(f, " %s", a->name);
+        fputc('\n', f);
+    }
+}
+
 void cm_help_list(FILE *f, const struct cm_bench *bench, const char *program)
 {
     (void)bench;
@@ -125,6 +152,14 @@ void cm_help_list(FILE *f, const struct cm_bench *bench, const char *program)
     fputs("algorithms\n", f);
     for (int i = 0; cm_algos[i].name != NULL; i++)
         fprintf(f, "  %-16s %s\n", cm_algos[i].name, cm_algos[i].what);
+    list_forms(f);
+    list_choices(f, "modes", "mode");
+    list_choices(f, "protocols", "proto");
+    fputs("engines\n", f);
+    for (int i = 0; i < CM_NENGINES; i++)
+        fprintf(f, "  %-16s %s%s%s\n", cm_engines[i].name, cm_engines[i].what,
+                cm_engine_absent(i) != NULL ? ": " : "",
+                cm_engine_absent(i) != NULL ? cm_engine_absent(i) : "");
     fputs("wires\n", f);
     for (int i = 0; cm_wires[i] != NULL; i++)
         fprintf(f, "  %-16s %s\n", cm_wires[i]->name, cm_wires[i]->what);

@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "common/engine.h"
 #include "common/peaks.h"
 
 #define AT(field) .at = offsetof(struct cm_opts, field)
@@ -18,6 +19,7 @@ static const char *const backends[] = {"auto", "host", "cuda", NULL};
 static const char *const modes[] = {"auto", "copy", "direct", NULL};
 static const char *const protos[] = {"auto", "simple", "ll", NULL};
 static const char *const placements[] = {"both", "out", "in", NULL};
+static const char *const caches[] = {"hot", "touched", "cold", NULL};
 static const char *const uses[] = {"auto", "tcp", "ib", NULL};
 static const char *const versions[] = {"auto", "4", "6", NULL};
 static const char *const movers[] = {"auto", "thread", "inline", NULL};
@@ -30,6 +32,7 @@ const char *const cm_option_groups[CM_NGROUPS] = {
     [CM_GROUP_SWEEP] = "Sizes, types and operations",
     [CM_GROUP_MEASURE] = "Measurement",
     [CM_GROUP_CHECK] = "Checking",
+    [CM_GROUP_SIDES] = "Other engines",
     [CM_GROUP_ENGINE] = "Engine",
     [CM_GROUP_NET] = "Between nodes",
     [CM_GROUP_REPORT] = "Reports",
@@ -116,6 +119,10 @@ const struct cm_option cm_options[] = {
     {.name = "placement", .group = CM_GROUP_MEASURE, .kind = CM_OPTION_CHOICE,
      AT(run.placement), .arg = "NAME", .preset = "both", .choices = placements,
      .help = "measure out of place, in place or both"},
+    {.name = "cache", .group = CM_GROUP_MEASURE, .kind = CM_OPTION_CHOICE,
+     AT(run.cache), .arg = "NAME", .preset = "hot", .choices = caches,
+     .help = "between operations, untimed: nothing (hot), inputs rewritten and results read "
+             "(touched), or buffers flushed from the caches (cold)"},
     {.name = "unalign", .letter = 'u', .group = CM_GROUP_MEASURE, .kind = CM_OPTION_INT,
      AT(run.unalign), .arg = "N", .preset = "0", .lo = 0, .hi = 65536,
      .help = "shift both buffers by N elements"},
@@ -153,7 +160,18 @@ const struct cm_option cm_options[] = {
     {.name = "inject", .group = CM_GROUP_CHECK, .kind = CM_OPTION_INJECT,
      AT(inject), .arg = "SPEC",
      .help = "make a fault: corrupt|stall|delay|crash|bw[:rank=R,node=N,link=N-M,iter=I,phase=P,"
-             "us=U,factor=F]"},
+             "engine=E,us=U,factor=F]"},
+
+    {.name = "engine", .group = CM_GROUP_SIDES, .kind = CM_OPTION_CHOICE,
+     AT(sides.engine), .arg = "NAME", .preset = "builtin", .choices = cm_engine_names,
+     .help = "who runs the collectives: this program, MPI's own or NCCL's, on the same buffers"},
+    {.name = "compare", .group = CM_GROUP_SIDES, .kind = CM_OPTION_TEXT,
+     AT(sides.compare), .arg = "LIST", .valid = cm_valid_compare,
+     .want = "2 to 4 engines separated by commas, as builtin,mpi",
+     .help = "engines that take turns in each row, with the ratio of the first to the best other"},
+    {.name = "compare-rounds", .group = CM_GROUP_SIDES, .kind = CM_OPTION_INT,
+     AT(sides.rounds), .arg = "N", .preset = "5", .lo = CM_MIN_ROUNDS, .hi = CM_MAX_ROUNDS,
+     .help = "turns of each engine, over which -n is divided; times are medians over them"},
 
     {.name = "algo", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_ALGO,
      AT(engine.algo), .arg = "NAME", .preset = "auto",
@@ -170,6 +188,9 @@ const struct cm_option cm_options[] = {
     {.name = "chunk", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_SIZE,
      AT(engine.chunk), .arg = "SIZE", .preset = "auto", .lo = 256, .hi = 4 << 20, .multiple = 64,
      .help = "force the payload of a slot"},
+    {.name = "tuning", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_TEXT,
+     AT(engine.tuning), .arg = "FILE",
+     .help = "rules that go before the built-in choices, as collmark tune writes them"},
     {.name = "buffsize", .group = CM_GROUP_ENGINE, .kind = CM_OPTION_SIZE,
      AT(engine.buffer), .arg = "SIZE", .preset = "auto", .lo = 4096, .hi = 64 << 20,
      .help = "memory of one port, all its slots together"},
@@ -282,7 +303,8 @@ const struct cm_option cm_options[] = {
      .help = "print and prove the plan, run nothing"},
     {.name = "topo", .group = CM_GROUP_REPORT, .kind = CM_OPTION_TEXT,
      AT(report.topo), .arg = "WHAT",
-     .help = "print how devices are connected: matrix, dump (as a file) or the matrix of a FILE"},
+     .help = "matrix, dump (as a file) or matrix:FILE: print how devices are connected; FILE: run "
+             "with the rings and adapters of that machine, rank k of a node as its GPU k"},
 
     {.name = "min-bw", .group = CM_GROUP_VERDICT, .kind = CM_OPTION_REAL,
      AT(report.min_bw_gbs), .arg = "GB/S", .preset = "0", .lo = 0, .hi = 1e9,

@@ -36,6 +36,7 @@ enum cm_option_group {
     CM_GROUP_SWEEP,
     CM_GROUP_MEASURE,
     CM_GROUP_CHECK,
+    CM_GROUP_SIDES,
     CM_GROUP_ENGINE,
     CM_GROUP_NET,
     CM_GROUP_REPORT,
@@ -100,6 +101,10 @@ bool cm_valid_rendezvous(const char *text);
 /* --pairs, and what goes with --find-bad and what does not (opts_find.c). CM_EINVAL, CM_EUNSUP. */
 bool cm_valid_pairs(const char *text);
 CM_MUST_CHECK enum cm_status cm_opts_check_find(const struct cm_parse *p);
+
+/* Which engines run, what goes with them and what does not (opts_sides.c). CM_EINVAL, CM_EUNSUP. */
+bool cm_valid_compare(const char *text);
+CM_MUST_CHECK enum cm_status cm_opts_check_sides(const struct cm_parse *p);
 
 /* Describe valid values: "an integer, 1 to 8". `size` >= CM_WANT_BYTES; returns buf. */
 const char *cm_option_want(const struct cm_option *row, char *buf, size_t size);

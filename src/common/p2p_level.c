@@ -82,14 +82,14 @@ static int list_gpus(const struct cm_rank_info *infos, int n, int mine, const ch
     return count;
 }
 
-static enum cm_status look(const char *level, const struct cm_rank_info *infos, int n, int mine,
-                           struct cm_p2p_pairs *out)
+static enum cm_status look(const char *level, const struct cm_p2p_job *j, struct cm_p2p_pairs *out)
 {
     const char *ids[CM_TOPO_GPUS];
     struct cm_topo *t = NULL;
-    enum cm_status st = cm_topo_detect("/", ids, list_gpus(infos, n, mine, ids), &t);
+    enum cm_status st;
 
     memset(out, 0, sizeof(*out));
+    st = cm_topo_detect("/", ids, list_gpus(j->infos, j->n, j->mine, ids), &t);
     if (st == CM_OK)
         cm_p2p_count(t, level, out);
     cm_topo_free(t);
@@ -109,16 +109,19 @@ static enum cm_status decide(const struct cm_boot *b, const char *level,
                      p->example[BEYOND][0], p->example[BEYOND][1], p->example_kind[BEYOND]);
 }
 
-enum cm_status cm_p2p_level(const struct cm_boot *b, const char *level,
-                            const struct cm_rank_info *infos, int n, int mine, bool *far)
+enum cm_status cm_p2p_level(const struct cm_boot *b, const char *level, const struct cm_p2p_job *j,
+                            bool *far)
 {
     struct cm_p2p_pairs *each = calloc((size_t)b->nprocs, sizeof(*each)), my, all;
     enum cm_status st =
         each != NULL ? CM_OK : CM_FAIL(CM_ENOMEM, "pairs of GPUs of %d processes", b->nprocs);
 
     memset(&all, 0, sizeof(all));
-    if (st == CM_OK)
-        st = look(level, infos, n, mine, &my);
+    memset(&my, 0, sizeof(my));
+    if (st == CM_OK && j->topo != NULL)
+        cm_p2p_count(j->topo, level, &my);
+    else if (st == CM_OK)
+        st = look(level, j, &my);
     st = cm_boot_agree(b, st);
     if (st == CM_OK)
         st = b->gather(b, &my, sizeof(my), each);

@@ -27,18 +27,22 @@ void cm_p2p_count(const struct cm_topo *t, const char *level, struct cm_p2p_pair
 /* Take the pairs of another process's machine into those of all. */
 void cm_p2p_add(struct cm_p2p_pairs *all, const struct cm_p2p_pairs *more);
 
+/* Whose GPUs are looked at. */
+struct cm_p2p_job {
+    const struct cm_rank_info *infos; /* of the n ranks of the job, with bus ids */
+    int n;
+    int mine;                   /* a rank of this process */
+    const struct cm_topo *topo; /* --topo FILE: looked at in place of the machine; NULL: none */
+};
+
 /*
- * Look at the machine of each process. Collective over `b`.
- *
- *   infos  of the n ranks of the job, with bus ids
- *   mine   a rank of this process
- *   far    true: no pair is within the level, all use host memory
+ * Look at the machine of each process. Collective over `b`. *far is true if no pair is
+ * within the level: all use host memory.
  *
  * CM_EUNSUP: some pairs are within and others are not, or a machine does not
  * tell how its GPUs are connected; logged. CM_ENOMEM.
  */
 CM_MUST_CHECK enum cm_status cm_p2p_level(const struct cm_boot *b, const char *level,
-                                          const struct cm_rank_info *infos, int n, int mine,
-                                          bool *far);
+                                          const struct cm_p2p_job *j, bool *far);
 
 #endif

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "common/find_units.h"
-#include "engine/algo.h"
+#include "common/world_topo.h"
 #include "engine/peers.h"
+#include "engine/tune.h"
 
 /* Room for one group of n ranks. */
 struct group {
@@ -79,14 +80,16 @@ static enum cm_status find_in(const struct finding *f, int rank, struct members 
                               .root = o->sweep.root,
                               .node = g->node,
                               .order = g->order,
-                              .force = force_of(&o->engine)};
+                              .force = force_of(&o->engine),
+                              .rules = f->world->rules,
+                              .shipped = f->world->cuda && !f->world->staged ? cm_tune_gpu : NULL};
     enum cm_status st = CM_OK;
 
     for (int i = 0; i < m.n; i++) {
         g->node[i] = f->world->node_of[m.world[i]];
         a.rank = m.world[i] == rank ? i : a.rank;
     }
-    cm_order_by_node(g->node, m.n, g->order);
+    cm_world_order(f->world->topo, f->world->topo_gpu, m.world, g->node, m.n, g->order);
     memset(g->send, 0, (size_t)m.n * sizeof(*g->send));
     memset(g->recv, 0, (size_t)m.n * sizeof(*g->recv));
     for (int coll = 0; st == CM_OK && coll < CM_NCOLLS; coll++) {

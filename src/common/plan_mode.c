@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "common/topo_mode.h"
+#include "common/world_topo.h"
 #include "engine/algo.h"
 #include "engine/verify.h"
 
@@ -166,14 +168,46 @@ static enum cm_status prove_form(struct subject s, const struct cm_opts *o, stru
     return st;
 }
 
-/* Node map and ring order into map[2 * ranks], as the communicator takes them. */
-static void read_map(const struct cm_opts *o, int ranks, int32_t *map, struct subject *s)
+/* The ring order of `s` into order[s->n], as a run with this topology file has it. */
+static enum cm_status order_by_file(const struct cm_opts *o, const struct subject *s,
+                                    int32_t *order)
 {
-    if (o->launch.node_map == NULL || !cm_parse_node_map(o->launch.node_map, ranks, map))
-        return;
-    cm_order_by_node(map, ranks, map + ranks);
+    int32_t world[LAST_N], gpu[LAST_N] = {0};
+    struct cm_topo *t = NULL;
+    enum cm_status st = cm_topo_read(o->report.topo, &t);
+
+    if (st != CM_OK)
+        return st;
+    if (s->n > LAST_N)
+        st = CM_FAIL(CM_EINVAL, "--plan with --topo %s: at most %d ranks", o->report.topo, LAST_N);
+    for (int r = 0; st == CM_OK && r < s->n; r++) {
+        world[r] = r;
+        for (int before = 0; before < r; before++)
+            gpu[r] += s->node[before] == s->node[r];
+        if (gpu[r] == t->ngpus)
+            st = CM_FAIL(CM_EINVAL, "--topo %s: has %d GPUs, and node %d of the job has more ranks",
+                         o->report.topo, t->ngpus, s->node[r]);
+    }
+    if (st == CM_OK)
+        cm_world_order(t, gpu, world, s->node, s->n, order);
+    cm_topo_free(t);
+    return st;
+}
+
+/* Node map and ring order into map[2 * s->n], as the communicator takes them. */
+static enum cm_status read_map(const struct cm_opts *o, int32_t *map, struct subject *s)
+{
+    bool mapped = o->launch.node_map != NULL && cm_parse_node_map(o->launch.node_map, s->n, map);
+    bool file = cm_topo_is_file(o->report.topo);
+
+    if (!mapped && !file)
+        return CM_OK;
     s->node = map;
-    s->order = map + ranks;
+    s->order = map + s->n;
+    if (file)
+        return order_by_file(o, s, map + s->n);
+    cm_order_by_node(map, s->n, map + s->n);
+    return CM_OK;
 }
 
 /* Every algorithm and mode that the options leave open. */
@@ -210,9 +244,11 @@ enum cm_status cm_plan_mode(const struct cm_bench *b, const struct cm_opts *o)
     map = calloc(2 * (size_t)ranks, sizeof(*map));
     if (map == NULL)
         return CM_FAIL(CM_ENOMEM, "node map of %d ranks", ranks);
+    s.n = ranks;
     if (ranks > 1)
-        read_map(o, ranks, map, &s);
-    st = prove_forms(s, o);
+        st = read_map(o, map, &s);
+    if (st == CM_OK)
+        st = prove_forms(s, o);
     free(map);
     return st;
 }

@@ -49,6 +49,18 @@ static int first_of_domain(const struct cm_world *w)
     return w->domains.ranks[w->domains.first[w->domains.mine]];
 }
 
+static struct cm_team team_of(const struct cm_job *j, struct cm_rank *r)
+{
+    return (struct cm_team){
+        .rank = r->rank,
+        .n = r->n,
+        .waiter = &r->waiter,
+        .base = r->base,
+        .layout = r->layout,
+        .control = r->rank == first_of_domain(&j->world) ? cm_fabric_control(j->fabric) : NULL,
+    };
+}
+
 static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
 {
     const struct cm_world *w = &j->world;
@@ -64,7 +76,10 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .group_n = group[1] - group[0],
         .group_world = w->members + group[0],
         .node_of = w->node_of,
+        .topo = w->topo,
+        .topo_gpu = w->topo_gpu,
         .opts = j->opts,
+        .rules = w->rules,
         .infos = w->infos,
         .segment = j->segment,
         .layout = &j->layout,
@@ -74,6 +89,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .signal = cm_watchdog_signal(j->watchdog),
         .wire = j->wire->name,
         .network = cm_fabric_network(j->fabric),
+        .pairs = cm_fabric_pairs(j->fabric),
         .bootstrap = &j->bootstrap,
         .library = j->has_library ? j->library : NULL,
         .oversubscribed = w->oversubscribed,
@@ -98,14 +114,7 @@ static void fill_rank(struct cm_job *j, struct cm_rank *r, int rank)
         .layout = r->layout,
         .remote = cm_fabric_remote(j->fabric),
     };
-    r->team = (struct cm_team){
-        .rank = rank,
-        .n = w->n,
-        .waiter = &r->waiter,
-        .base = r->base,
-        .layout = r->layout,
-        .control = rank == first_of_domain(w) ? cm_fabric_control(j->fabric) : NULL,
-    };
+    r->team = team_of(j, r);
     fill_diag(r->waiter.diag, info);
     enter_phase(r, CM_AT_SETUP);
 }

@@ -15,6 +15,15 @@
 #include "common/opts.h"
 #include "common/stats.h"
 
+/*
+ * --compare: time of an engine as a multiple of the first one's, in the same rounds: the median,
+ * and the interval in which it lies with a certainty of 15/16 or more.
+ */
+struct cm_ratio {
+    bool known;
+    double mid, low, high;
+};
+
 /* One placement of one row. */
 struct cm_result {
     bool measured;   /* false: not run; `why` says why */
@@ -31,6 +40,10 @@ struct cm_result {
     bool has_samples;
     struct cm_stats samples; /* per-iteration, maximum over ranks */
     const double *sample_us; /* samples.n values in order, or NULL; copied by cm_report_row() */
+    int rounds;              /* --compare: time_us is the median of round_us[rounds]; else 0 */
+    double round_us[CM_MAX_ROUNDS]; /* in order; of all engines in the same rounds */
+    double spread_pct;              /* (third - first quartile) of them / median */
+    struct cm_ratio ratio;          /* not of the first engine */
 };
 
 /* Bytes of one GPU's memory that the job uses: the engine's, the buffers', most so far. */
@@ -52,6 +65,12 @@ struct cm_row {
     const char *algo, *mode, *proto; /* what ran */
     int channels;
     int64_t start_unix_ms;
+    /*
+     * --compare: side k of n; the rows of the n engines are handed over one after the other,
+     * and follow each other in memory. Else 0 of 1; n 0 is as good as 1.
+     */
+    int side, sides;
+    const char *engine;       /* NULL: builtin */
     struct cm_result half[2]; /* 0: out of place, 1: in place */
     struct cm_memory memory;  /* -M, on GPUs */
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cache.h"
 #include "common/report_int.h"
 
 /* What a line is made from. */
@@ -89,8 +90,14 @@ CELL(p_mode, put_text(f, l->row->mode))
 CELL(p_proto, put_text(f, l->row->proto))
 CELL(p_channels, put_whole(f, true, l->row->channels))
 CELL(p_counted, put_whole(f, true, l->row->counted))
+CELL(p_cache, put_text(f, cm_cache_name(l->rep->opts->run.cache)))
 CELL(p_peak, put_real(f, isfinite(l->judged.peak_pct), l->judged.peak_pct))
 CELL(p_verdict, put_text(f, cm_judgement_name(l->judged.verdict)))
+CELL(p_engine, put_text(f, cm_report_engine(l->row)))
+CELL(p_spread, put_real(f, l->half->measured && l->half->rounds > 0, l->half->spread_pct))
+CELL(p_ratio, put_real(f, l->half->ratio.known, l->half->ratio.mid))
+CELL(p_ratio_low, put_real(f, l->half->ratio.known, l->half->ratio.low))
+CELL(p_ratio_high, put_real(f, l->half->ratio.known, l->half->ratio.high))
 CELL(p_note, put_text(f, l->half->measured ? l->row->note : l->half->why))
 
 static void p_start(FILE *f, const struct line *l)
@@ -134,6 +141,12 @@ static const struct column columns[] = {
     {"note", p_note},
     {"peak_pct", p_peak},
     {"verdict", p_verdict},
+    {"cache", p_cache},
+    {"engine", p_engine},
+    {"spread_pct", p_spread},
+    {"ratio", p_ratio},
+    {"ratio_low", p_ratio_low},
+    {"ratio_high", p_ratio_high},
 };
 
 static void print_line(FILE *f, const struct line *l)

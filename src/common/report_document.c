@@ -67,8 +67,9 @@ static int compare_rows(const void *a, const void *b)
 {
     const struct cm_row *x = *(const struct cm_row *const *)a;
     const struct cm_row *y = *(const struct cm_row *const *)b;
-    const int order[] = {x->group - y->group, x->dtype - y->dtype,         x->op - y->op,
-                         x->root - y->root,   compare(x->bytes, y->bytes), x < y ? -1 : x > y};
+    const int order[] = {x->group - y->group, x->side - y->side, x->dtype - y->dtype,
+                         x->op - y->op,       x->root - y->root, compare(x->bytes, y->bytes),
+                         x < y ? -1 : x > y};
 
     for (size_t i = 0; i < CM_LEN(order); i++) {
         if (order[i] != 0)
@@ -79,8 +80,8 @@ static int compare_rows(const void *a, const void *b)
 
 static bool alike(const struct cm_row *x, const struct cm_row *y)
 {
-    return x->group == y->group && x->dtype == y->dtype && x->op == y->op && x->root == y->root &&
-           x->bytes == y->bytes;
+    return x->group == y->group && x->side == y->side && x->dtype == y->dtype && x->op == y->op &&
+           x->root == y->root && x->bytes == y->bytes;
 }
 
 enum cm_status cm_report_repeats(const struct cm_report *rep, int *nth, bool *last)

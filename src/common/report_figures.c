@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "common/engine.h"
 #include "common/report_int.h"
 
 double cm_report_average(const struct cm_report *rep, int group)
@@ -75,6 +76,8 @@ char *cm_report_row_name(const struct cm_report *rep, const struct cm_row *row,
     int n = snprintf(buf, CM_ROW_NAME_BYTES, "%s %s %s %s", cm_colls[rep->bench->coll].name,
                      cm_report_type(row), row->redop, cm_format_size(row->bytes, size));
 
+    if (cm_report_names_engine(row))
+        n += snprintf(buf + n, CM_ROW_NAME_BYTES - (size_t)n, " engine %s", cm_report_engine(row));
     if (row->root >= 0)
         n += snprintf(buf + n, CM_ROW_NAME_BYTES - (size_t)n, " root %d", row->root);
     if (rep->opts->sweep.cycles != 1)
@@ -92,6 +95,16 @@ const char *cm_report_placement(int half)
 const char *cm_report_type(const struct cm_row *row)
 {
     return cm_dtypes[row->dtype].name;
+}
+
+const char *cm_report_engine(const struct cm_row *row)
+{
+    return row->engine != NULL ? row->engine : cm_engine_names[CM_ENGINE_BUILTIN];
+}
+
+bool cm_report_names_engine(const struct cm_row *row)
+{
+    return row->sides > 1 || strcmp(cm_report_engine(row), cm_engine_names[CM_ENGINE_BUILTIN]) != 0;
 }
 
 const char *cm_report_time_over(const struct cm_opts *o)
@@ -153,12 +166,13 @@ void cm_report_tally(struct cm_report *rep, const struct cm_row *row)
             rep->first_us = half->first_us;
         rep->checked += half->measured && half->checked;
         wrong += half->measured && half->checked ? half->wrong : 0;
-        if (!row->counted || !half->measured)
-            continue;
+        if (!row->counted || !half->measured || row->side > 0)
+            continue; /* of several engines the first is averaged */
         t->n++;
         t->sum += half->bus_gbs; /* a NaN stays: then there is no average */
     }
     rep->wrong += wrong;
     rep->bad_rows += wrong > 0;
+    cm_sides_tally(rep, row);
     cm_memory_most(&rep->memory, &row->memory);
 }

@@ -111,8 +111,8 @@ static void put_row(FILE *f, const struct cm_report *rep, const struct cm_row *r
 {
     const char *before = " ";
 
-    fprintf(f, "| %zu | %s | %s | %d | %d |", row->bytes, cm_report_type(row), row->redop,
-            row->root, row->group);
+    fprintf(f, "| %zu | %s | %s | %d | %d | %s |", row->bytes, cm_report_type(row), row->redop,
+            row->root, row->group, cm_report_engine(row));
     for (int h = 0; h < 2; h++)
         put_half(f, &row->half[h]);
     for (int h = 0; h < 2; h++) {
@@ -162,9 +162,9 @@ static void put_summary(FILE *f, const struct cm_report *rep, const struct cm_en
         fputs("\n\nTruncated: ", f);
         cm_put_markdown(f, end->summary.why_truncated);
     }
-    fputs("\n\n| size (B) | type | op | root | group | time (us) | busbw (GB/s) | wrong | "
+    fputs("\n\n| size (B) | type | op | root | group | engine | time (us) | busbw (GB/s) | wrong | "
           "in place: time (us) | busbw (GB/s) | wrong | verdict |\n"
-          "|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+          "|---:|---|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---|\n",
           f);
     for (size_t i = 0; i < rep->nrows && i < MOST_ROWS; i++)
         put_row(f, rep, &rep->rows[i]);

@@ -202,11 +202,14 @@ static void print_notes(FILE *f, const struct cm_report *rep)
 
     fprintf(f, "# Time: timed loop / operations, %s (-a %d)\n", cm_report_time_over(rep->opts),
             (int)rep->opts->run.average);
+    cm_header_print_cache(f, r);
     fprintf(f, "# Kernels: %s  clock: %s\n", cm_header_kernels(r), cm_header_clock(r));
     fprintf(f, "# MPI: %s\n", r->library != NULL ? r->library : "not used");
+    cm_header_print_sides(f, r);
     cm_header_print_network(f, r);
     cm_header_print_gpus(f, r);
     cm_header_print_peak(f, rep);
+    cm_header_print_probe(f, r);
     print_forced(f, rep->opts);
     print_direct_ll(f, rep);
     for (char **line = rep->opts->from_env; line != NULL && *line != NULL; line++)

@@ -25,6 +25,11 @@ struct cm_verdicts {
     char *named[CM_MAX_NAMED]; /* "all_reduce float sum 64K: out of place ..."; owned */
 };
 
+/* --compare: placements in which the first engine was faster than the best other, equal, slower. */
+struct cm_standing {
+    size_t faster, equal, slower, unknown;
+};
+
 /* A remark, and how many rows it concerns. */
 struct cm_note {
     const char *text;
@@ -84,9 +89,10 @@ struct cm_report {
     int nodes;               /* of all ranks */
     struct cm_judge *judge;
     struct cm_verdicts verdicts;
-    size_t checked;          /* placements that were checked */
-    int64_t wrong, bad_rows; /* wrong elements, and rows of groups that have some */
-    struct cm_memory memory; /* most over all rows */
+    size_t checked;              /* placements that were checked */
+    int64_t wrong, bad_rows;     /* wrong elements, and rows of groups that have some */
+    struct cm_memory memory;     /* most over all rows */
+    struct cm_standing standing; /* --compare: placements of rows */
     struct cm_note notes[CM_MAX_NOTES];
     int nnotes;
     const struct cm_find *find; /* --find-bad; NULL: a run of rows, or not begun */
@@ -122,6 +128,15 @@ const char *cm_report_placement(int half);
 
 /* Name of a row's element type. */
 const char *cm_report_type(const struct cm_row *row);
+
+/* The most exact of 2, 1, 0 decimals or an exponent that fits into `width`; "N/A" if not finite.
+   Returns buf, or a static text. */
+enum { CM_FIT_BYTES = 32 };
+const char *cm_report_fit(double v, int width, char *buf);
+
+/* Name of the engine of a row, and whether rows have to name theirs to be told apart. */
+const char *cm_report_engine(const struct cm_row *row);
+bool cm_report_names_engine(const struct cm_row *row);
 
 /* What `time` means under -a ("maximum over ranks"). */
 const char *cm_report_time_over(const struct cm_opts *o);
@@ -228,6 +243,25 @@ void cm_put_command(FILE *f, const char *text);  /* message of a workflow comman
 void cm_put_property(FILE *f, const char *text); /* its property */
 void cm_put_markdown(FILE *f, const char *text); /* a cell of a table */
 
+/* ---- --compare (report_sides.c) ---- */
+
+/* Version and file of an engine's library, but MPI's; false: none is loaded. */
+enum { CM_LIBRARY_BYTES = 256 };
+bool cm_report_library(const struct cm_rank *r, char buf[CM_LIBRARY_BYTES]);
+
+/* Lines of the header: which engines run; nothing if it is the built-in one alone. */
+void cm_header_print_sides(FILE *f, const struct cm_rank *r);
+
+/* The table of several engines. The row of an engine that is not the last prints nothing. */
+void cm_sides_print_titles(FILE *f, const struct cm_opts *o);
+void cm_sides_print_row(FILE *f, const struct cm_report *rep, const struct cm_row *row);
+
+/* Take the row of the last engine, and with it those before it, into the standing. */
+void cm_sides_tally(struct cm_report *rep, const struct cm_row *row);
+
+/* Line of the footer. */
+void cm_sides_print_standing(FILE *f, const struct cm_report *rep);
+
 /* ---- the JSON document (report_json.c) ---- */
 
 extern const bool cm_json_built; /* false: this build has no cJSON */
@@ -260,6 +294,15 @@ void cm_header_print_network(FILE *f, const struct cm_rank *r);
 
 /* Line of the footer: how long the start took; nothing of one process, or if it is not known. */
 void cm_footer_print_bootstrap(FILE *f, const struct cm_report *rep);
+
+/* ---- caches and cores (report_probe.c) ---- */
+
+/* Lines of the header: --cache, nothing for hot; and how far apart the ranks' cores are. */
+void cm_header_print_cache(FILE *f, const struct cm_rank *r);
+void cm_header_print_probe(FILE *f, const struct cm_rank *r);
+
+/* Line of the footer, if cores were probed twice. */
+void cm_footer_print_probe(FILE *f, const struct cm_rank *r);
 
 /* ---- backend and GPUs (report_gpu.c) ---- */
 

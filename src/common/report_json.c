@@ -14,6 +14,7 @@
 #include "common/network.h"
 #include "common/opts_table.h"
 #include "common/peaks.h"
+#include "common/probe.h"
 #include "common/report_json_int.h"
 #include "common/version.h"
 
@@ -121,7 +122,7 @@ static void add_machine(cJSON *doc, const struct cm_report *rep)
     cJSON *m = cJSON_AddObjectToObject(doc, "machine");
     struct cm_share share = cm_header_share(rep);
     const struct cm_rank *r = rep->rank;
-    char version[CM_VERSION_BYTES], wire[CM_WIRE_BYTES];
+    char version[CM_VERSION_BYTES], wire[CM_WIRE_BYTES], library[CM_LIBRARY_BYTES];
 
     cm_json_add_text(m, "backend", cm_header_backend(r));
     cm_json_add_text(m, "no_gpu", r->no_gpu);
@@ -133,6 +134,7 @@ static void add_machine(cJSON *doc, const struct cm_report *rep)
     cm_json_add_text(m, "kernels", cm_header_kernels(r));
     cm_json_add_text(m, "clock", cm_header_clock(r));
     cm_json_add_text(m, "mpi", r->library);
+    cm_json_add_text(m, "nccl", cm_report_library(r, library) ? library : NULL);
     cm_json_add_whole(m, "local_ranks", share.ranks);
     cm_json_add_whole(m, "local_cpus", share.cpus);
     cm_json_add_bool(m, "oversubscribed", r->oversubscribed);
@@ -207,6 +209,46 @@ static void add_network(cJSON *doc, const struct cm_rank *r)
     for (int i = 0; i < n->ways.n; i++)
         add_way(ways, &n->ways.of[i]);
     cm_json_add_whole(o, "other_processes", n->ways.others);
+}
+
+/* ---- between cores ---- */
+
+static void add_probe(cJSON *to, const char *key, const struct cm_probe *p)
+{
+    cJSON *o, *pairs;
+
+    if (p->pairs == 0) {
+        cJSON_AddNullToObject(to, key);
+        return;
+    }
+    o = cJSON_AddObjectToObject(to, key);
+    cm_json_add_whole(o, "pairs_probed", p->pairs);
+    cm_json_add_number(o, "nearest_ns", true, p->least_ns);
+    cm_json_add_number(o, "farthest_ns", true, p->most_ns);
+    pairs = cJSON_AddArrayToObject(o, "pairs");
+    for (int i = 0; i < p->listed; i++) {
+        cJSON *pair = cJSON_CreateObject();
+
+        cm_json_add_whole(pair, "rank", p->pair[i].a);
+        cm_json_add_whole(pair, "peer", p->pair[i].b);
+        cm_json_add_number(pair, "ns", true, p->pair[i].ns);
+        cJSON_AddItemToArray(pairs, pair);
+    }
+}
+
+static void add_placement(cJSON *doc, const struct cm_probes *p)
+{
+    cJSON *o;
+
+    if (p == NULL) {
+        cJSON_AddNullToObject(doc, "placement");
+        return;
+    }
+    o = cJSON_AddObjectToObject(doc, "placement");
+    cm_json_add_text(o, "tag", cm_probes_tag(p));
+    cm_json_add_text(o, "why_not", p->before.why);
+    add_probe(o, "before", &p->before);
+    add_probe(o, "after", &p->after);
 }
 
 static void add_bootstrap(cJSON *doc, const struct cm_report *rep)
@@ -310,6 +352,7 @@ static cJSON *document(const struct cm_report *rep, const struct cm_end *end)
     cm_json_add_whole(doc, "ranks", rep->rank->n);
     add_machine(doc, rep);
     add_network(doc, rep->rank);
+    add_placement(doc, rep->rank->probes);
     add_bootstrap(doc, rep);
     add_config(doc, rep->opts);
     add_environment(doc, rep->opts);

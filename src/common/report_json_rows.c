@@ -47,6 +47,22 @@ static void add_samples(cJSON *row, const char *key, const struct cm_result *h, 
         cJSON_AddItemToObject(o, "times_us", cJSON_CreateDoubleArray(h->sample_us, (int)s->n));
 }
 
+/* --compare: what time and bandwidths are the median of, and the first engine beside it. */
+static void add_rounds(cJSON *row, const char *key, const struct cm_result *h)
+{
+    const struct cm_ratio *ratio = &h->ratio;
+    cJSON *o;
+
+    if (!h->measured || h->rounds == 0)
+        return;
+    o = cJSON_AddObjectToObject(row, key);
+    cJSON_AddItemToObject(o, "times_us", cJSON_CreateDoubleArray(h->round_us, h->rounds));
+    cm_json_add_number(o, "spread_pct", true, h->spread_pct);
+    cm_json_add_number(o, "ratio", ratio->known, ratio->mid);
+    cm_json_add_number(o, "ratio_low", ratio->known, ratio->low);
+    cm_json_add_number(o, "ratio_high", ratio->known, ratio->high);
+}
+
 void cm_json_add_results(cJSON *doc, const struct cm_report *rep)
 {
     cJSON *results = cJSON_AddArrayToObject(doc, "results");
@@ -67,6 +83,7 @@ void cm_json_add_results(cJSON *doc, const struct cm_report *rep)
         cm_json_add_text(row, "type", cm_report_type(r));
         cm_json_add_text(row, "redop", r->redop);
         cm_json_add_whole(row, "root", r->root);
+        cm_json_add_text(row, "engine", cm_report_engine(r));
         cm_json_add_text(row, "algorithm", r->algo);
         cm_json_add_text(row, "mode", r->mode);
         cm_json_add_text(row, "protocol", r->proto);
@@ -76,8 +93,10 @@ void cm_json_add_results(cJSON *doc, const struct cm_report *rep)
         cm_json_add_text(row, "note", r->note);
         add_half(row, "out_of_place", &r->half[0], &judged[0]);
         add_samples(row, "out_of_place_per_iter", &r->half[0], skipped);
+        add_rounds(row, "out_of_place_rounds", &r->half[0]);
         add_half(row, "in_place", &r->half[1], &judged[1]);
         add_samples(row, "in_place_per_iter", &r->half[1], skipped);
+        add_rounds(row, "in_place_rounds", &r->half[1]);
         cJSON_AddItemToArray(results, row);
     }
 }

@@ -130,6 +130,8 @@ static void put_row(FILE *f, const struct cm_report *rep, const struct cm_row *r
 
         open_case(f, rep);
         fprintf(f, "%zu B %s %s", row->bytes, cm_report_type(row), row->redop);
+        if (cm_report_names_engine(row))
+            fprintf(f, " engine %s", cm_report_engine(row));
         if (row->root >= 0)
             fprintf(f, " root %d", row->root);
         if (rep->rank->ngroups > 1)

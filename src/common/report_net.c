@@ -64,15 +64,17 @@ static void print_odd(FILE *f, const struct cm_network_way *w)
     fputc('\n', f);
 }
 
-/* Which wire joins which pairs. */
+/* Which wire joins which pairs. Kernels meet it in memory of the host. */
 static void print_pairs(FILE *f, const struct cm_rank *r)
 {
     const struct cm_network *n = r->network;
+    bool kernels = r->backend != NULL && !r->gpu.staged;
 
     fputs("# Transport: ", f);
     if (n->most_ranks > 1)
         fprintf(f, "inside a domain %s, ", r->wire);
-    fprintf(f, "between %d domains %s\n", n->domains, n->ways.of[0].wire);
+    fprintf(f, "between %d domains %s%s\n", n->domains, kernels ? "pinned host memory + " : "",
+            n->ways.of[0].wire);
 }
 
 void cm_header_print_network(FILE *f, const struct cm_rank *r)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/cache.h"
 #include "common/report_int.h"
 #include "common/version.h"
 
@@ -193,6 +194,8 @@ static void put_row(FILE *f, const struct cm_report *rep, const struct cm_row *r
     put_label(f, "op", row->redop);
     fprintf(f, ",root=\"%d\",bytes=\"%zu\",placement=\"%s\",group=\"%d\"", row->root, row->bytes,
             half == 0 ? "out_of_place" : "in_place", row->group);
+    put_label(f, "engine", cm_report_engine(row));
+    put_label(f, "cache", cm_cache_name(rep->opts->run.cache));
     put_label(f, "algorithm", row->algo != NULL ? row->algo : "none");
 }
 

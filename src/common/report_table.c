@@ -17,8 +17,6 @@
 #include "base/units.h"
 #include "common/report_int.h"
 
-enum { FIT_BYTES = 32 };
-
 bool cm_report_shows(const struct cm_opts *o)
 {
     const char *const paths[] = {o->report.json, o->report.csv, o->report.junit,
@@ -31,16 +29,15 @@ bool cm_report_shows(const struct cm_opts *o)
     return true;
 }
 
-/* The most exact of 2, 1, 0 decimals or an exponent that fits into `width`. */
-static const char *fit(double v, int width, char *buf)
+const char *cm_report_fit(double v, int width, char *buf)
 {
     if (!isfinite(v))
         return "N/A";
     for (int decimals = 2; decimals >= 0; decimals--) {
-        if (snprintf(buf, FIT_BYTES, "%.*f", decimals, v) <= width)
+        if (snprintf(buf, CM_FIT_BYTES, "%.*f", decimals, v) <= width)
             return buf;
     }
-    snprintf(buf, FIT_BYTES, "%.*e", width - 6, v);
+    snprintf(buf, CM_FIT_BYTES, "%.*e", width - 6, v);
     return buf;
 }
 
@@ -48,8 +45,8 @@ static const char *fit_count(bool valid, int64_t v, char *buf)
 {
     if (!valid)
         return "N/A";
-    if (snprintf(buf, FIT_BYTES, "%" PRId64, v) > 6)
-        snprintf(buf, FIT_BYTES, "%.0e", (double)v);
+    if (snprintf(buf, CM_FIT_BYTES, "%" PRId64, v) > 6)
+        snprintf(buf, CM_FIT_BYTES, "%.0e", (double)v);
     return buf;
 }
 
@@ -63,6 +60,10 @@ static void print_titles(FILE *f, const struct cm_opts *o)
     const char *s_name = o->report.timestamps ? "           timestamp" : "";
     const char *s_unit = o->report.timestamps ? "               (UTC)" : "";
 
+    if (o->sides.compare != NULL) {
+        cm_sides_print_titles(f, o);
+        return;
+    }
     fputs("#\n", f);
     if (o->run.per_iter)
         fprintf(f, "#%51s  %-67s  %-67s \n", "", "out-of-place (+ per-iteration)",
@@ -85,24 +86,25 @@ static void print_half(FILE *f, const struct cm_opts *o, const struct cm_result 
     const double samples[] = {half->samples.min, half->samples.max, half->samples.p99,
                               half->samples.cv_pct};
     bool ok = half->measured, sampled = ok && half->has_samples;
-    char t[FIT_BYTES], alg[FIT_BYTES], bus[FIT_BYTES], wrong[FIT_BYTES];
+    char t[CM_FIT_BYTES], alg[CM_FIT_BYTES], bus[CM_FIT_BYTES], wrong[CM_FIT_BYTES];
 
-    fprintf(f, "  %7s  %6s  %6s  %6s", fit(ok ? time : NAN, 7, t),
-            fit(ok ? half->alg_gbs : NAN, 6, alg), fit(ok ? half->bus_gbs : NAN, 6, bus),
+    fprintf(f, "  %7s  %6s  %6s  %6s", cm_report_fit(ok ? time : NAN, 7, t),
+            cm_report_fit(ok ? half->alg_gbs : NAN, 6, alg),
+            cm_report_fit(ok ? half->bus_gbs : NAN, 6, bus),
             fit_count(ok && half->checked, half->wrong, wrong));
     for (size_t i = 0; o->run.per_iter && i < CM_LEN(samples); i++)
-        fprintf(f, "  %7s", fit(sampled ? samples[i] : NAN, 7, t));
+        fprintf(f, "  %7s", cm_report_fit(sampled ? samples[i] : NAN, 7, t));
 }
 
 /* Behind all other figures, so that readers of 13 fields need not know them. */
 static void print_peaks(FILE *f, const struct cm_report *rep, const struct cm_row *row)
 {
     struct cm_judged judged;
-    char pct[FIT_BYTES];
+    char pct[CM_FIT_BYTES];
 
     for (int h = 0; h < 2; h++) {
         cm_report_judge(rep, row, h, &judged);
-        fprintf(f, "  %6s", fit(judged.peak_pct, 6, pct));
+        fprintf(f, "  %6s", cm_report_fit(judged.peak_pct, 6, pct));
     }
 }
 
@@ -111,6 +113,10 @@ static void print_row(FILE *f, const struct cm_report *rep, const struct cm_row 
     const struct cm_opts *o = rep->opts;
     char utc[CM_UTC_BYTES];
 
+    if (o->sides.compare != NULL) {
+        cm_sides_print_row(f, rep, row);
+        return;
+    }
     fprintf(f, "%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, cm_report_type(row),
             row->redop, row->root);
     for (int h = 0; h < 2; h++)
@@ -252,6 +258,8 @@ static void print_footer(FILE *f, const struct cm_report *rep, const struct cm_e
         cm_report_put_verdict(f, rep, end);
         fputc('\n', f);
     }
+    cm_sides_print_standing(f, rep);
+    cm_footer_print_probe(f, rep->rank);
     cm_footer_print_bootstrap(f, rep);
     fprintf(f, "#\n# Collective test concluded: %s\n", rep->opts->program);
     print_memory(f, rep);

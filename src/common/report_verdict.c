@@ -23,6 +23,9 @@ void cm_report_judge(const struct cm_report *rep, const struct cm_row *row, int 
                            .nodes = rep->groups[row->group].nodes};
 
     cm_judge_half(rep->judge, rep->bench->coll, &s, &row->half[half], out);
+    /* Of several engines, thresholds are for the first. */
+    if (row->side > 0 && cm_judged_failed(out) && out->verdict != CM_JUDGED_WRONG)
+        out->verdict = CM_JUDGED_NOT;
 }
 
 /* "all_reduce float sum 64K: out of place: busbw ..."; NULL: no memory. */

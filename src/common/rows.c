@@ -11,26 +11,15 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "common/merge.h"
+#include "common/cache.h"
+#include "common/rows_int.h"
 
 enum { CHUNK = CM_TEAM_BYTES / (int)sizeof(int64_t), MAX_LINES = 20 };
 
-struct cm_rows {
-    const struct cm_bench *bench;
-    struct cm_rank *rank;
-    struct cm_report *report;
-    struct cm_meter meter;
-    struct cm_matrix_set matrices;
-    struct cm_record *records; /* of all world ranks */
-    int64_t *gathered;         /* samples: one chunk of all world ranks */
-    double **sample_us[2];     /* rank 0: [placement][group][step] */
-    double *scratch;
-    int64_t wrong, bad;
-};
-
 static bool wants_samples(const struct cm_opts *o)
 {
-    return o->run.per_iter || o->report.json != NULL || o->report.csv != NULL;
+    return o->sides.compare == NULL &&
+           (o->run.per_iter || o->report.json != NULL || o->report.csv != NULL);
 }
 
 static enum cm_status open_samples(struct cm_rows *rows)
@@ -72,7 +61,16 @@ static enum cm_status open_all(struct cm_rows *rows)
     if (rows->records == NULL)
         return CM_FAIL(CM_ENOMEM, "records of %d ranks", r->n);
     st = wants_samples(r->opts) ? open_samples(rows) : CM_OK;
-    return st == CM_OK ? m->ops->open(m) : st;
+    if (st == CM_OK)
+        st = cm_cache_open(m);
+    if (st == CM_OK)
+        st = m->ops->open(m);
+    if (st == CM_OK)
+        st = cm_engines_open(m, rows->sides);
+    if (st != CM_OK || r->opts->sides.compare != NULL)
+        return st == CM_OK ? cm_rows_open_contest(rows) : st;
+    m->side = rows->sides[0];
+    return CM_OK;
 }
 
 enum cm_status cm_rows_open(const struct cm_bench *b, struct cm_rank *r,
@@ -107,6 +105,8 @@ void cm_rows_close(struct cm_rows *rows, bool orderly)
 {
     if (rows == NULL)
         return;
+    cm_engines_close(rows->sides, orderly);
+    cm_rows_close_contest(rows);
     if (rows->meter.ops != NULL)
         rows->meter.ops->close(&rows->meter, orderly);
     cm_matrix_set_free(&rows->matrices); /* after the communicator that knows their addresses */
@@ -115,6 +115,7 @@ void cm_rows_close(struct cm_rows *rows, bool orderly)
             free(rows->sample_us[half][g]);
         free(rows->sample_us[half]);
     }
+    cm_cache_close(rows->meter.cache);
     free(rows->scratch);
     free(rows->meter.sample_ns);
     free(rows->gathered);
@@ -122,16 +123,7 @@ void cm_rows_close(struct cm_rows *rows, bool orderly)
     free(rows);
 }
 
-/* A row as this rank sees it. */
-struct row {
-    struct cm_op_args op;
-    struct cm_counts counts;
-    size_t send, recv; /* this rank's own */
-    struct cm_record record;
-};
-
-/* Sizes and operation of the row; alltoallv: from the matrix. */
-static enum cm_status plan_row(struct cm_rows *rows, const struct cm_point *p, struct row *row)
+enum cm_status cm_rows_plan(struct cm_rows *rows, const struct cm_point *p, struct cm_rows_row *row)
 {
     struct cm_rank *r = rows->rank;
     size_t width = cm_dtypes[p->dtype].bytes;
@@ -167,8 +159,8 @@ static enum cm_status plan_row(struct cm_rows *rows, const struct cm_point *p, s
     return CM_OK;
 }
 
-static enum cm_why why_not(const struct cm_rows *rows, const struct row *row,
-                           const struct cm_point *p, bool in_place)
+enum cm_why cm_rows_why_not(const struct cm_rows *rows, const struct cm_rows_row *row,
+                            const struct cm_point *p, bool in_place)
 {
     enum cm_placement asked = rows->rank->opts->run.placement;
 
@@ -210,7 +202,17 @@ static enum cm_status gather_samples(struct cm_rows *rows, int half)
     return CM_OK;
 }
 
-static void note_choice(struct cm_rows *rows, struct row *row)
+const char *cm_rows_refusal(const struct cm_rows *rows, const struct cm_rows_row *row, int side,
+                            bool in_place)
+{
+    const struct cm_engine *e = rows->sides[side].engine;
+    struct cm_op_args op = row->op;
+
+    op.in_place = in_place;
+    return e != NULL ? e->refuses(&op, rows->rank->group_n) : NULL;
+}
+
+void cm_rows_note_choice(struct cm_rows *rows, struct cm_rows_row *row)
 {
     struct cm_choice choice;
 
@@ -222,13 +224,15 @@ static void note_choice(struct cm_rows *rows, struct row *row)
     row->record.channels = choice.channels;
 }
 
-static enum cm_status run_half(struct cm_rows *rows, const struct cm_point *p, struct row *row,
-                               int half)
+static enum cm_status run_half(struct cm_rows *rows, const struct cm_point *p,
+                               struct cm_rows_row *row, int half)
 {
-    enum cm_why why = why_not(rows, row, p, half == 1);
+    enum cm_why why = cm_rows_why_not(rows, row, p, half == 1);
     struct cm_trial trial;
     enum cm_status st;
 
+    if (why == CM_RUNS && cm_rows_refusal(rows, row, 0, half == 1) != NULL)
+        why = CM_REFUSED;
     row->record.why[half] = (int32_t)why;
     if (why == CM_NOT_ASKED || why == CM_NO_IN_PLACE)
         return CM_OK; /* so say all ranks */
@@ -238,12 +242,12 @@ static enum cm_status run_half(struct cm_rows *rows, const struct cm_point *p, s
     st = cm_measure(&rows->meter, &trial, &row->record.half[half]);
     if (st == CM_OK && rows->meter.sample_ns != NULL)
         st = gather_samples(rows, half);
-    if (st == CM_OK && row->record.mode < 0 && why == CM_RUNS)
-        note_choice(rows, row);
+    if (st == CM_OK && row->record.mode < 0 && why == CM_RUNS && rows->sides[0].engine == NULL)
+        cm_rows_note_choice(rows, row);
     return st;
 }
 
-static void sum_up(struct cm_rows *rows)
+void cm_rows_sum_up(struct cm_rows *rows)
 {
     int64_t wrong = 0;
 
@@ -253,7 +257,7 @@ static void sum_up(struct cm_rows *rows)
     rows->bad += wrong > 0;
 }
 
-static int64_t unix_ms(void)
+int64_t cm_rows_unix_ms(void)
 {
     struct timespec t;
 
@@ -261,7 +265,8 @@ static int64_t unix_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / CM_NS_PER_MS;
 }
 
-static void report(struct cm_rows *rows, const struct cm_point *p, int64_t start)
+static void report(struct cm_rows *rows, const struct cm_point *p, const struct cm_rows_row *mine,
+                   int64_t start)
 {
     bool samples = rows->scratch != NULL;
     struct cm_merge m = {
@@ -271,7 +276,8 @@ static void report(struct cm_rows *rows, const struct cm_point *p, int64_t start
         .records = rows->records,
         .sample_us = {samples ? rows->sample_us[0] : NULL, samples ? rows->sample_us[1] : NULL},
         .scratch = rows->scratch,
-        .start_unix_ms = start};
+        .start_unix_ms = start,
+        .refused = {cm_rows_refusal(rows, mine, 0, false), cm_rows_refusal(rows, mine, 0, true)}};
     struct cm_row row;
 
     for (int g = 0; g < rows->rank->ngroups; g++) {
@@ -282,31 +288,35 @@ static void report(struct cm_rows *rows, const struct cm_point *p, int64_t start
     }
 }
 
-static enum cm_status measure_row(struct cm_rows *rows, const struct cm_point *p)
+static enum cm_status measure_row(struct cm_rows *rows, const struct cm_point *p,
+                                  struct cm_rows_row *row)
 {
     struct cm_meter *m = &rows->meter;
-    struct row row = {0};
-    enum cm_status st = plan_row(rows, p, &row);
+    enum cm_status st = cm_rows_plan(rows, p, row);
 
     for (int half = 0; st == CM_OK && half < 2; half++)
-        st = run_half(rows, p, &row, half);
+        st = run_half(rows, p, row, half);
     if (st == CM_OK && rows->rank->opts->report.memory && m->ops->memory != NULL)
-        st = m->ops->memory(m, &row.record.memory);
+        st = m->ops->memory(m, &row->record.memory);
     if (st == CM_OK)
-        st = cm_team_gather(&rows->rank->team, &row.record, sizeof(row.record), rows->records);
+        st = cm_team_gather(&rows->rank->team, &row->record, sizeof(row->record), rows->records);
     return st;
 }
 
 enum cm_status cm_rows_run(struct cm_rows *rows, const struct cm_point *p)
 {
-    int64_t start = unix_ms();
-    enum cm_status st = measure_row(rows, p);
+    int64_t start = cm_rows_unix_ms();
+    struct cm_rows_row row = {0};
+    enum cm_status st;
 
+    if (rows->contest != NULL)
+        return cm_rows_run_contest(rows, p);
+    st = measure_row(rows, p, &row);
     if (st != CM_OK)
         return st;
-    sum_up(rows);
+    cm_rows_sum_up(rows);
     if (rows->report != NULL)
-        report(rows, p, start);
+        report(rows, p, &row, start);
     return CM_OK;
 }
 

@@ -55,7 +55,7 @@ enum cm_status cm_cuda_pace(struct cm_meter *m, int64_t ops)
             spin = cm_spin_start();
         progress = cm_comm_progress(m->comm);
         if (st == CM_OK && !done)
-            st = cm_spin(&spin, &m->rank->waiter, -2);
+            st = cm_spin_watching(&spin, &m->rank->waiter, -2);
     }
     g->unpaced = 0;
     g->paced++;

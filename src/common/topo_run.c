@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "common/world_topo.h"
 #include "engine/algo.h"
 
 enum { LEAST = 4 /* of three ranks all rings are the same */ };
@@ -38,6 +39,12 @@ struct view {
     int16_t order[CM_TOPO_GPUS];
 };
 
+static void fill_nodes(const struct cm_rank *r, int32_t *node)
+{
+    for (int i = 0; i < r->group_n; i++)
+        node[i] = r->node_of[r->group_world[i]];
+}
+
 static void look(const struct cm_rank *r, struct view *v)
 {
     int32_t node[CM_TOPO_GPUS], order[CM_TOPO_GPUS];
@@ -46,14 +53,26 @@ static void look(const struct cm_rank *r, struct view *v)
 
     if (!list_gpus(r, bus_ids) || cm_topo_detect("/", bus_ids, r->group_n, &t) != CM_OK)
         return;
-    for (int i = 0; i < r->group_n; i++)
-        node[i] = r->node_of[r->group_world[i]];
+    fill_nodes(r, node);
     cm_order_by_node(node, r->group_n, order);
-    cm_topo_order(t, node, r->group_n, order);
+    cm_topo_order(t, node, NULL, r->group_n, order);
     cm_topo_free(t);
     v->found = 1;
     for (int i = 0; i < r->group_n; i++)
         v->order[i] = (int16_t)order[i];
+}
+
+/* All ranks have the file, so each finds the order by itself. */
+static enum cm_status order_of_file(const struct cm_rank *r, int32_t *order)
+{
+    int32_t *node = calloc((size_t)r->group_n, sizeof(*node));
+
+    if (node == NULL)
+        return CM_FAIL(CM_ENOMEM, "ring order of %d ranks", r->group_n);
+    fill_nodes(r, node);
+    cm_world_order(r->topo, r->topo_gpu, r->group_world, node, r->group_n, order);
+    free(node);
+    return CM_OK;
 }
 
 enum cm_status cm_topo_run_order(struct cm_rank *r, int32_t *order, bool *found)
@@ -64,7 +83,9 @@ enum cm_status cm_topo_run_order(struct cm_rank *r, int32_t *order, bool *found)
     struct view mine = {.found = 0}, *all;
     enum cm_status st;
 
-    *found = false;
+    *found = r->topo != NULL;
+    if (r->topo != NULL)
+        return order_of_file(r, order);
     if (!asks)
         return CM_OK;
     all = calloc((size_t)r->n, sizeof(*all));
@@ -111,8 +132,8 @@ int cm_topo_run_warnings(const struct cm_rank *r, cm_topo_tell *tell, void *arg)
         cpu_of[i] = (int32_t)cpu;
     }
     told = cm_topo_warn_cores(t, cpu_of, r->n, tell, arg);
-    if (r->backend != NULL)
-        told += cm_topo_warn_nvlink(t, tell, arg);
+    if (r->backend != NULL || r->topo != NULL)
+        told += cm_topo_warn_nvlink(r->topo != NULL ? r->topo : t, tell, arg);
     cm_topo_free(t);
     free(cpu_of);
     return told;

@@ -7,7 +7,8 @@
 
 /*
  * Ring order of the rank's group, for struct cm_comm_args.order: by node, and
- * inside a node the ring of its GPUs whose weakest link is strongest. *found is
+ * inside a node the ring of its GPUs whose weakest link is strongest. With --topo FILE it is
+ * that of the file. Else *found is
  * false, and order[group_n] as it was, where that says nothing: on the host, with fewer than
  * four or more than CM_TOPO_GPUS ranks, with several ranks on a GPU, or if the system
  * does not show the GPUs.

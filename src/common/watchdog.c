@@ -25,8 +25,11 @@
 #include "base/stuck.h"
 #include "common/control.h"
 
-enum { PERIOD_MS = 200, SIGNALLED_PERIOD_MS = 50, SPEECH_S = 2 };
+enum { PERIOD_MS = 200, SIGNALLED_PERIOD_MS = 50, SPEECH_S = 2, SEVERAL = -2 };
 static const int64_t abort_grace_ns = 2LL * CM_NS_PER_S;
+static const int64_t beat_ns = 2LL * PERIOD_MS * CM_NS_PER_MS; /* of ranks inside of a library */
+static const int64_t suspended_ns =
+    CM_NS_PER_S; /* not to have looked for so long: we were stopped */
 
 /* Launchers send SIGKILL about a second after SIGTERM; the report must be complete by then. */
 static const int64_t signal_grace_ns = 300LL * CM_NS_PER_MS, signal_limit_ns = 600LL * CM_NS_PER_MS;
@@ -46,6 +49,8 @@ struct cm_watchdog {
     _Atomic int signal;   /* the first that came while ranks ran, or 0 */
     pthread_mutex_t lock; /* of what follows */
     struct orders orders;
+    struct cm_guard *guards;
+    int64_t looked_ns;  /* last look at them */
     int64_t aborted_ns; /* when this thread first saw the abort word set; 0: it is not */
     int64_t signalled_ns;
     void (*say)(void *arg, enum cm_status st); /* NULL: nothing to say */
@@ -150,6 +155,45 @@ static void check_signal(const struct cm_watchdog *d, const struct orders *o, in
         cm_abort_raise(abort_of(o), CM_ETRUNC, o->watched.waiter.rank);
 }
 
+/* The rank will not come back by itself. Others of its kind wait as well, and are not to blame. */
+static void report_stuck(const struct cm_guard *g, int64_t waited_ns)
+{
+    struct cm_text text;
+
+    cm_waiter_survey(g->waiter);
+    cm_stuck_compose(g->waiter, SEVERAL, waited_ns, &text);
+    (void)cm_abort_because(g->waiter, CM_ETIMEOUT, &text);
+}
+
+/* A call that began before the last look and goes on is a wait: its rank is alive. */
+static void check_guard(struct cm_guard *g, int64_t gap_ns, int64_t now)
+{
+    uint64_t calls = atomic_load_explicit(&g->calls, memory_order_relaxed);
+
+    if (calls % 2 == 0 || calls != g->seen) {
+        g->seen = calls;
+        g->since_ns = now;
+        return;
+    }
+    if (gap_ns > suspended_ns)
+        g->since_ns += gap_ns;
+    atomic_store_explicit(&g->waiter->diag->beat_ns, now + beat_ns, memory_order_relaxed);
+    atomic_store_explicit(&g->waiter->diag->waits_for, SEVERAL, memory_order_relaxed);
+    if (now - g->since_ns > g->waiter->timeout_ns)
+        report_stuck(g, now - g->since_ns);
+}
+
+static void check_guards(struct cm_watchdog *d, int64_t now)
+{
+    int64_t gap_ns = d->looked_ns != 0 ? now - d->looked_ns : 0;
+
+    d->looked_ns = now;
+    for (struct cm_guard *g = d->guards; g != NULL; g = g->next) {
+        if (cm_abort_status(g->waiter->abort) == CM_OK)
+            check_guard(g, gap_ns, now);
+    }
+}
+
 /* The lock is held: orders cannot be withdrawn while they are being followed. */
 static void look(struct cm_watchdog *d)
 {
@@ -159,6 +203,7 @@ static void look(struct cm_watchdog *d)
     if (d->orders.watched.segment == NULL)
         return;
     check_processes(&d->orders);
+    check_guards(d, now);
     check_signal(d, &d->orders, now);
     check_abort(d, &d->orders, now);
 }
@@ -289,6 +334,26 @@ void cm_watchdog_ranks(struct cm_watchdog *d, const struct cm_watched *w)
     struct orders o = {.what = "the ranks", .watched = *w};
 
     give_orders(d, &o);
+}
+
+void cm_watchdog_guard(struct cm_watchdog *d, struct cm_guard *g)
+{
+    pthread_mutex_lock(&d->lock);
+    g->next = d->guards;
+    d->guards = g;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void cm_watchdog_unguard(struct cm_watchdog *d, struct cm_guard *g)
+{
+    pthread_mutex_lock(&d->lock);
+    for (struct cm_guard **at = &d->guards; *at != NULL; at = &(*at)->next) {
+        if (*at == g) {
+            *at = g->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
 }
 
 void cm_watchdog_stop(struct cm_watchdog *d)

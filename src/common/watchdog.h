@@ -6,6 +6,7 @@
 #ifndef CM_COMMON_WATCHDOG_H
 #define CM_COMMON_WATCHDOG_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/world.h"
@@ -61,5 +62,30 @@ struct cm_watched {
  * its ranks stay away for two seconds after an abort. Until the next cm_watchdog_expect().
  */
 void cm_watchdog_ranks(struct cm_watchdog *d, const struct cm_watched *w);
+
+/*
+ * Calls of a rank into a library that knows no deadline. One that lasts longer than the
+ * waiter's timeout_ns ends the job with a report, as a wait of ours would; the rank is then
+ * inside for good, and the process ends without it. Zero but for `waiter`.
+ */
+struct cm_guard {
+    const struct cm_waiter *waiter; /* of the rank */
+    _Atomic uint64_t calls;         /* written by the rank: odd inside of a call */
+    uint64_t seen;                  /* the watchdog's: `calls` at its last look */
+    int64_t since_ns;               /* and since when they are that */
+    struct cm_guard *next;
+};
+
+/* Around a call, on the rank's thread. */
+static inline void cm_guard_step(struct cm_guard *g)
+{
+    uint64_t calls = atomic_load_explicit(&g->calls, memory_order_relaxed);
+
+    atomic_store_explicit(&g->calls, calls + 1, memory_order_relaxed);
+}
+
+/* From now on, and not any more. `g` belongs to the rank. Any thread, never blocks for long. */
+void cm_watchdog_guard(struct cm_watchdog *d, struct cm_guard *g);
+void cm_watchdog_unguard(struct cm_watchdog *d, struct cm_guard *g);
 
 #endif

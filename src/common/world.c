@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #include "common/world_gpu.h"
+#include "common/world_rules.h"
+#include "common/world_topo.h"
+#include "engine/tune.h"
 
 static void read_boot_id(char *buf, size_t size)
 {
@@ -217,6 +220,10 @@ static enum cm_status build(const struct cm_boot *b, const struct cm_opts *o,
     if (st == CM_OK)
         st = cm_world_find_domains(b, o, all, w);
     if (st == CM_OK)
+        st = cm_world_read_topo(b, o, w);
+    if (st == CM_OK)
+        st = cm_world_read_rules(b, o, w);
+    if (st == CM_OK)
         st = cm_boot_agree(b, cm_world_assign_cpus(all, b->proc, w));
     if (st != CM_OK)
         return st;
@@ -256,5 +263,8 @@ void cm_world_free(struct cm_world *w)
     free(w->members);
     free(w->group_first);
     free(w->gpu_of);
+    cm_topo_free(w->topo);
+    cm_tune_free(w->rules);
+    free(w->topo_gpu);
     memset(w, 0, sizeof(*w));
 }

@@ -9,6 +9,9 @@
 #include "common/domain.h"
 #include "common/launch.h"
 
+struct cm_topo;
+struct cm_tune;
+
 struct cm_world {
     int n, nprocs;
     int32_t *first_of;          /* first rank of each process; nprocs + 1 entries */
@@ -16,6 +19,9 @@ struct cm_world {
     struct cm_domains domains;  /* who shares memory */
     int32_t *node_of;           /* n; ranks of one node share memory */
     int32_t *cpu_of;            /* n: the CPU to pin the rank to, or -1 */
+    struct cm_topo *topo;       /* --topo FILE, or NULL */
+    int32_t *topo_gpu;          /* with it, n: the GPU in it that a rank stands for */
+    struct cm_tune *rules;      /* --tuning FILE, or NULL */
     int ngroups;
     int32_t *group_first; /* where each group starts in members; ngroups + 1 entries */
     int32_t *members;     /* n: world ranks, group by group, each in world order */
@@ -24,7 +30,7 @@ struct cm_world {
     bool cuda;
     bool shared_gpus;    /* some ranks share a GPU */
     bool staged;         /* the host runs the plans on copies of the buffers: ranks of several
-                            processes share a GPU, or not all ranks share memory */
+                            processes share a GPU, or there will be several communicators */
     bool far;            /* some pair needs, or may need, areas in host memory */
     bool far_only;       /* peer access must not be tried */
     int driver, runtime; /* CUDA versions */

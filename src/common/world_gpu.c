@@ -287,12 +287,19 @@ static bool known_near(const struct choice *c, int a, int b)
 static enum cm_status level_forbids(const struct choice *c, bool *far)
 {
     const struct cm_world *w = c->w;
+    const struct cm_p2p_job job = {w->infos, w->n, w->first_of[c->boot->proc], w->topo};
     const char *level = c->opts->engine.p2p_level;
 
     *far = level != NULL && strcmp(level, "loc") == 0;
-    if (level == NULL || *far || strcmp(level, "sys") == 0 || w->staged || w->domains.n > 1)
+    if (level == NULL || *far || strcmp(level, "sys") == 0 || w->staged)
         return CM_OK; /* staged: no GPU addresses another */
-    return cm_p2p_level(c->boot, level, w->infos, w->n, w->first_of[c->boot->proc], far);
+    return cm_p2p_level(c->boot, level, &job, far);
+}
+
+/* Do two ranks share memory? If not, ports of the host lie between them. */
+static bool same_domain(const struct cm_world *w, int a, int b)
+{
+    return w->domains.n <= 1 || w->domains.of_rank[a] == w->domains.of_rank[b];
 }
 
 static void choose_far(const struct choice *c, bool forbidden)
@@ -302,12 +309,11 @@ static void choose_far(const struct choice *c, bool forbidden)
 
     w->far_only = forbidden || c->opts->engine.p2p_disable ||
                   (wire != NULL && strcmp(wire, "shm") == 0);
-    w->far = w->far_only && w->n > 1;
     for (int a = 0; a < w->n; a++)
         for (int b = 0; !w->far && b < a; b++)
-            w->far = !known_near(c, a, b) && !known_near(c, b, a);
-    /* What reaches other nodes are ports in host memory, which the host fills. */
-    w->staged = w->staged || w->domains.n > 1 || c->opts->find.on; /* several communicators */
+            w->far = same_domain(w, a, b) &&
+                     (w->far_only || (!known_near(c, a, b) && !known_near(c, b, a)));
+    w->staged = w->staged || c->opts->find.on; /* several communicators */
     if (w->staged)
         w->far = w->far_only = false;
 }

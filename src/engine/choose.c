@@ -87,13 +87,28 @@ static enum cm_status fit_domains(const struct cm_comm *c, const struct cm_algo 
     return CM_OK;
 }
 
+/* The user's rules come first; their chunk must fit the slots. */
+static enum cm_status look_up(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
+{
+    size_t bytes = cm_key_largest(c, k);
+
+    if (c->rules == NULL || !cm_tune_find(c->rules, k->coll, c->n, c->nodes, bytes, ch))
+        return cm_tune_find(c->tune, k->coll, c->n, c->nodes, bytes, ch)
+                   ? CM_OK
+                   : CM_FAIL(CM_EUNSUP, "no tuning rule for %s", cm_colls[k->coll].name);
+    if (ch->chunk > c->limits.slot_bytes && c->force.chunk == 0)
+        return CM_FAIL(CM_EINVAL, "tuning rule for %s of %zu bytes: chunk %zu, but a slot has %zu",
+                       cm_colls[k->coll].name, bytes, ch->chunk, c->limits.slot_bytes);
+    return CM_OK;
+}
+
 enum cm_status cm_choose(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
 {
     const struct cm_algo *algo;
-    enum cm_status st;
+    enum cm_status st = look_up(c, k, ch);
 
-    if (!cm_tune_find(c->tune, k->coll, c->n, c->nodes, cm_key_largest(c, k), ch))
-        return CM_FAIL(CM_EUNSUP, "no tuning rule for %s", cm_colls[k->coll].name);
+    if (st != CM_OK)
+        return st;
     apply_force(c, ch);
     algo = cm_algo_find(ch->algo);
     if (algo == NULL || algo->build[k->coll] == NULL)

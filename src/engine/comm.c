@@ -177,6 +177,7 @@ enum cm_status cm_comm_open(const struct cm_comm_args *a, struct cm_comm **out)
     c->scratch_at = a->scratch_at;
     c->scratch_bytes = a->scratch_bytes;
     c->force = a->force;
+    c->rules = a->rules;
     c->trace = a->trace;
     st = fill(c, a);
     if (st != CM_OK) {

@@ -26,6 +26,7 @@ struct cm_force {
 };
 
 struct cm_gang;
+struct cm_tune;
 struct cm_gpu;
 struct cm_p2p;
 struct cm_exec;
@@ -53,6 +54,7 @@ struct cm_comm_args {
     const struct cm_waiter *waiter;   /* how this rank waits; must outlive the communicator */
     size_t scratch_at, scratch_bytes; /* offset in the segment of this rank's SCRATCH */
     struct cm_force force;
+    const struct cm_tune *rules;  /* before those of the shipped table; must outlive it; or NULL */
     const struct cm_trace *trace; /* told what is chosen and bound; must outlive it; NULL: nobody */
     const struct cm_comm_gpu *gpu; /* NULL: host. Copied */
     /*

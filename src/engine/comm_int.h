@@ -128,6 +128,7 @@ struct cm_comm {
     const struct cm_waiter *waiter;
     size_t scratch_at, scratch_bytes, arena_at, arena_end;
     struct cm_force force;
+    const struct cm_tune *rules; /* the user's, asked first, or NULL */
     struct cm_tune *tune;
     const struct cm_trace *trace; /* or NULL */
     bool contiguous;              /* the ring order is 0..n-1 */

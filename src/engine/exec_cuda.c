@@ -6,6 +6,9 @@
  * that is a single direct fold runs without a plan (PASS); everything else is
  * interpreted (PLAN, LL). All of it depends on the key and on facts that all
  * ranks share, so all ranks launch the same.
+ *
+ * With ranks on other nodes all of it is PLAN through ports, which a wire of the
+ * host carries: whoever waits here for kernels drives it meanwhile.
  */
 #include <string.h>
 
@@ -13,16 +16,8 @@
 
 /* Bytes that one block should have to do before a second one pays. */
 enum { BLOCK_BYTES = 16 << 10, SHOT_BLOCK_UNITS = 512, WARP = 32, MAX_THREADS = 512 };
-
-/* "channels" are thread blocks of a rank, as many as the size pays for. */
-static const char tuning[] =
-    "# collective  ranks  nodes  bytes   algorithm  mode    protocol  channels  chunk\n"
-    "hypercube     *      *      *       recdbl     direct  simple    64        -\n"
-    "alltoallv     *      *      *       direct     direct  simple    64        -\n"
-    "*             2      *      0-512K  direct     copy    ll        32        -\n"
-    "*             3-4    *      0-128K  direct     copy    ll        32        -\n"
-    "*             *      *      0-64K   direct     copy    ll        32        -\n"
-    "*             *      *      *       direct     direct  simple    64        -\n";
+/* A kernel that waits tells so every CM_GPU_POLLS polls; the host looks more often. */
+enum { STALE_LOOKS = 1000 };
 
 static struct cm_cuda *state_of(const struct cm_comm *c)
 {
@@ -32,10 +27,16 @@ static struct cm_cuda *state_of(const struct cm_comm *c)
 static enum cm_status open_cuda(struct cm_comm *c)
 {
     const struct cm_p2p *p = c->gpu.p2p;
+    const struct cm_layout *l = c->layout; /* of the ports to other nodes, where there are any */
+    int channels = (int)p->area.channels;
 
-    c->limits = (struct cm_limits){.channels = (int)p->area.channels,
+    if (c->remote != NULL && l->channels < channels)
+        channels = l->channels;
+    c->limits = (struct cm_limits){.channels = channels,
                                    .workers = CM_GPU_BLOCKS < p->blocks ? CM_GPU_BLOCKS : p->blocks,
                                    .slot_bytes = p->area.slot_bytes};
+    if (c->remote != NULL)
+        c->limits.slot_bytes = cm_min_size(c->limits.slot_bytes, l->slot_bytes);
     return cm_cuda_open(c, (struct cm_cuda **)&c->state);
 }
 
@@ -101,6 +102,26 @@ static enum cm_status without_reach(const struct cm_comm *c, const struct cm_key
     return CM_OK;
 }
 
+/* Ranks of several nodes have ports of protocol simple, and the blocks that have ports at all. */
+static enum cm_status choose_remote(const struct cm_comm *c, const struct cm_key *k,
+                                    struct cm_choice *ch)
+{
+    const struct cm_force *f = &c->force;
+    int most = f->channels > 0 ? f->channels : ch->channels;
+
+    if (f->mode == CM_MODE_DIRECT)
+        return CM_FAIL(CM_EUNSUP, "--mode direct: GPUs of other nodes are out of reach, take copy");
+    if (f->proto == CM_PROTO_LL)
+        return CM_FAIL(CM_EUNSUP, "--proto ll: between nodes GPUs have protocol simple only");
+    most = most < c->limits.channels ? most : c->limits.channels;
+    ch->mode = CM_MODE_COPY;
+    ch->proto = CM_PROTO_SIMPLE;
+    if (ch->chunk == 0 || ch->chunk > c->limits.slot_bytes)
+        ch->chunk = c->limits.slot_bytes;
+    ch->channels = f->channels > 0 ? most : blocks_for(work_bytes(c, k), BLOCK_BYTES, most);
+    return CM_OK;
+}
+
 static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, struct cm_choice *ch)
 {
     const struct cm_p2p *p = c->gpu.p2p;
@@ -109,6 +130,8 @@ static enum cm_status choose(const struct cm_comm *c, const struct cm_key *k, st
     struct cm_gpu_rank r;
     int most = c->force.channels > 0 ? c->force.channels : ch->channels;
 
+    if (c->remote != NULL)
+        return choose_remote(c, k, ch);
     most = most < c->limits.workers ? most : c->limits.workers;
     if (!c->one_node && ch->mode == CM_MODE_DIRECT && cm_algo_find(ch->algo)->by_node)
         return CM_FAIL(CM_EUNSUP, "%s %s has no form in direct mode on several nodes for GPUs",
@@ -270,6 +293,8 @@ static enum cm_status run(struct cm_comm *c, struct cm_bound *b, const struct cm
         return st;
     if (all != NULL)
         st = launch(c, l, all);
+    if (c->remote != NULL)
+        c->remote->progress(c->remote->arg); /* the host may not wait for long */
     return cm_gang_launched(c->gpu.gang, c->gpu.member, c->waiter, st);
 }
 
@@ -281,14 +306,17 @@ static uint32_t hinted(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* World rank that a kernel of this rank says it waits for; -2: it says nothing new. */
+/* World rank that a kernel of this rank says it waits for; -2: it has said nothing for a while. */
 static int waits_for(const struct cm_comm *c, struct cm_cuda *s)
 {
     uint32_t beats = hinted(&c->self->hint.beats), peer = hinted(&c->self->hint.peer);
-    bool fresh = beats != s->beats;
 
+    if (beats != s->beats)
+        s->looks = 0;
+    else if (s->looks < STALE_LOOKS)
+        s->looks++;
     s->beats = beats;
-    return fresh && peer < (uint32_t)c->n ? c->world[peer] : -2;
+    return s->looks < STALE_LOOKS && peer < (uint32_t)c->n ? c->world[peer] : -2;
 }
 
 uint32_t cm_comm_progress(const struct cm_comm *c)
@@ -296,7 +324,10 @@ uint32_t cm_comm_progress(const struct cm_comm *c)
     return hinted(&c->self->hint.done);
 }
 
-/* Every member of a gang waits: each has its own deadline, and its own hints to tell. */
+/*
+ * Every member of a gang waits: each has its own deadline, and its own hints to tell.
+ * After an abort kernels end too, with nothing done.
+ */
 static enum cm_status sync_cuda(struct cm_comm *c)
 {
     struct cm_spin spin = cm_spin_start();
@@ -312,16 +343,20 @@ static enum cm_status sync_cuda(struct cm_comm *c)
         if (cm_comm_progress(c) != progress)
             spin = cm_spin_start();
         progress = cm_comm_progress(c);
-        st = cm_spin(&spin, c->waiter, waits_for(c, state_of(c)));
+        st = cm_spin_watching(&spin, c->waiter, waits_for(c, state_of(c)));
         if (st == CM_OK)
             st = cm_gpu_done(c->gpu.gpu, &done);
     }
+    if (st == CM_OK && cm_waiter_ended(c->waiter))
+        return CM_EABORT;
+    if (st == CM_OK && c->remote != NULL)
+        c->remote->rest(c->remote->arg);
     return st;
 }
 
 const struct cm_exec cm_exec_cuda = {
     .name = "cuda",
-    .tuning = tuning,
+    .tuning = cm_tune_gpu,
     .splits = true,
     .open = open_cuda,
     .close = close_cuda,

@@ -13,6 +13,7 @@
 struct cm_cuda {
     struct cm_launch launch;
     uint32_t beats; /* of the hint when it was last looked at */
+    uint32_t looks; /* since they changed */
     /* plans on the device, one behind the other; when it is full it starts anew */
     unsigned char *heap;
     size_t used, size;

@@ -99,13 +99,15 @@ enum cm_status cm_peers(const struct cm_peers_args *a, bool *send, bool *recv)
 {
     bool *peers[2] = {send, recv};
     struct cm_tune *tune = NULL;
-    enum cm_status st;
+    enum cm_status st = CM_OK;
 
     if (a->force.algo != NULL)
         return add_algo(a, a->force.algo, peers);
-    if (a->tune != NULL)
-        return add_rules(a, a->tune, peers);
-    st = cm_tune_parse(cm_tune_default, "built-in tuning table", &tune);
+    if (a->rules != NULL)
+        st = add_rules(a, a->rules, peers);
+    if (st == CM_OK)
+        st = cm_tune_parse(a->shipped != NULL ? a->shipped : cm_tune_default,
+                           "built-in tuning table", &tune);
     if (st == CM_OK)
         st = add_rules(a, tune, peers);
     cm_tune_free(tune);

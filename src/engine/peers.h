@@ -13,11 +13,12 @@ struct cm_tune;
 struct cm_peers_args {
     enum cm_coll coll;
     int rank, n;
-    int root;                   /* CM_ANY_ROOT: each in turn */
-    const int32_t *node;        /* as in struct cm_comm_args, or NULL: one node */
-    const int32_t *order;       /* ring order as in struct cm_build_args, or NULL */
-    struct cm_force force;      /* as of the communicator */
-    const struct cm_tune *tune; /* NULL: the shipped table */
+    int root;                    /* CM_ANY_ROOT: each in turn */
+    const int32_t *node;         /* as in struct cm_comm_args, or NULL: one node */
+    const int32_t *order;        /* ring order as in struct cm_build_args, or NULL */
+    struct cm_force force;       /* as of the communicator */
+    const struct cm_tune *rules; /* as of the communicator, or NULL */
+    const char *shipped;         /* the executor's table; NULL: the host's */
 };
 
 enum { CM_ANY_ROOT = -1 };

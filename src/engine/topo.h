@@ -32,6 +32,7 @@ enum {
     CM_TOPO_NICS = 64,
     CM_TOPO_NUMAS = 64,
     CM_TOPO_CPUS = 1024,
+    CM_TOPO_NAME = 32,
     CM_TOPO_SWITCH = CM_TOPO_GPUS /* the peer of links that end in an NVSwitch */
 };
 
@@ -51,8 +52,8 @@ struct cm_topo_numa {
     int id, socket; /* socket -1: unknown */
 };
 struct cm_topo_device {
-    char name[32];   /* of a NIC: "mlx5_0"; of a GPU: "GPU3" */
-    char bus_id[16]; /* "0000:1b:00.0" */
+    char name[CM_TOPO_NAME]; /* of a NIC: "mlx5_0"; of a GPU: "GPU3" */
+    char bus_id[16];         /* "0000:1b:00.0" */
     char path[256];
     int numa; /* id of its NUMA node, -1: unknown */
     int rail; /* of a NIC, -1: unknown */
@@ -131,10 +132,12 @@ int cm_topo_nic(const struct cm_topo *t, int gpu);
 struct cm_topo_link cm_topo_ring(const struct cm_topo *t, const int *gpus, int n, int *order);
 
 /*
- * GPU i is that of rank i, and order[n] a ring order of ranks grouped by node:
- * bring the ranks of each node into the order of the ring of their GPUs.
+ * gpu[i] is that of rank i (NULL: GPU i), no two ranks of a node have the same, and order[n]
+ * is a ring order of ranks grouped by node: bring the ranks of each node into the order of
+ * the ring of their GPUs.
  */
-void cm_topo_order(const struct cm_topo *t, const int32_t *node, int n, int32_t *order);
+void cm_topo_order(const struct cm_topo *t, const int32_t *node, const int32_t *gpu, int n,
+                   int32_t *order);
 
 /* Receives one line of text, valid during the call. */
 typedef void cm_topo_tell(void *arg, const char *text);

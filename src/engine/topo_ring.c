@@ -214,15 +214,18 @@ struct cm_topo_link cm_topo_ring(const struct cm_topo *t, const int *gpus, int n
     return weakest;
 }
 
-void cm_topo_order(const struct cm_topo *t, const int32_t *node, int n, int32_t *order)
+void cm_topo_order(const struct cm_topo *t, const int32_t *node, const int32_t *gpu, int n,
+                   int32_t *order)
 {
     for (int from = 0, to; from < n; from = to) {
-        int gpus[CM_TOPO_GPUS], ring[CM_TOPO_GPUS];
+        int gpus[CM_TOPO_GPUS], ring[CM_TOPO_GPUS], rank_of[CM_TOPO_GPUS] = {0};
 
-        for (to = from; to < n && node[order[to]] == node[order[from]]; to++)
-            gpus[to - from] = order[to];
+        for (to = from; to < n && node[order[to]] == node[order[from]]; to++) {
+            gpus[to - from] = gpu != NULL ? gpu[order[to]] : order[to];
+            rank_of[gpus[to - from]] = order[to];
+        }
         (void)cm_topo_ring(t, gpus, to - from, ring);
         for (int i = from; i < to; i++)
-            order[i] = ring[i - from];
+            order[i] = rank_of[ring[i - from]];
     }
 }

@@ -49,7 +49,7 @@ void cm_trace_comm(const struct cm_comm *c)
     cm_trace_line(c->trace,
                   "communicator: rank %d of %d on %d nodes, ring order (world ranks) %s, by %s",
                   c->rank, c->n, c->nodes, order_text(c, order),
-                  c->by_topology ? "topology of the GPUs" : "node, then rank");
+                  c->by_topology ? "topology" : "node, then rank");
     for (int which = 0; which < 2; which++)
         place_text(c, which, trees[which], sizeof(trees[which]));
     cm_trace_line(c->trace, "trees: %s; %s", trees[0], trees[1]);

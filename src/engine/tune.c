@@ -14,6 +14,7 @@
 #include "engine/algo.h"
 
 enum { FIELDS = 9, LINE_MAX_BYTES = 200 };
+enum { CHUNK_LEAST = 256, CHUNK_MOST = 4 << 20, CHUNK_UNIT = 64 }; /* as of --chunk */
 
 struct rule {
     int coll; /* enum cm_coll or -1: any */
@@ -66,6 +67,14 @@ static bool parse_proto(const char *s, struct cm_choice *c)
     return strcmp(s, "ll") == 0 || strcmp(s, "simple") == 0;
 }
 
+static bool parse_chunk(const char *s, struct cm_choice *c)
+{
+    if (strcmp(s, "-") == 0)
+        return true;
+    return cm_parse_size(s, &c->chunk) && c->chunk >= CHUNK_LEAST && c->chunk <= CHUNK_MOST &&
+           c->chunk % CHUNK_UNIT == 0;
+}
+
 /* The name of the field that is wrong, or NULL. */
 static const char *parse_rule(char *f[FIELDS], struct rule *r)
 {
@@ -81,7 +90,7 @@ static const char *parse_rule(char *f[FIELDS], struct rule *r)
         return "nodes";
     if (!cm_parse_range(f[3], &r->bytes))
         return "bytes";
-    if (algo == NULL)
+    if (algo == NULL || (r->coll >= 0 && algo->build[r->coll] == NULL))
         return "algorithm";
     r->choice.algo = algo->name;
     if (!parse_mode(f[5], &r->choice))
@@ -91,9 +100,7 @@ static const char *parse_rule(char *f[FIELDS], struct rule *r)
     if (!cm_parse_int(f[7], 1, CM_GPU_BLOCKS, &channels))
         return "channels";
     r->choice.channels = (int)channels;
-    if (strcmp(f[8], "-") != 0 && !cm_parse_size(f[8], &r->choice.chunk))
-        return "chunk";
-    return NULL;
+    return parse_chunk(f[8], &r->choice) ? NULL : "chunk";
 }
 
 /* Split a line into blank-separated fields; their number, FIELDS + 1 if there are more. */
@@ -116,11 +123,12 @@ static const char *parse_line(const char *at, size_t len, struct rule *r, bool *
     char line[LINE_MAX_BYTES], *f[FIELDS];
     int n;
 
+    for (size_t k = 0; k < len; k++)
+        len = at[k] == '#' ? k : len;
     if (len >= sizeof(line))
         return "length";
     memcpy(line, at, len);
     line[len] = '\0';
-    line[strcspn(line, "#")] = '\0';
     n = split(line, f);
     *used = n != 0;
     if (n == 0)
@@ -177,6 +185,15 @@ bool cm_tune_find(const struct cm_tune *t, enum cm_coll coll, int ranks, int nod
         }
     }
     return false;
+}
+
+size_t cm_tune_most_chunk(const struct cm_tune *t)
+{
+    size_t most = 0;
+
+    for (int k = 0; k < t->nrules; k++)
+        most = t->rules[k].choice.chunk > most ? t->rules[k].choice.chunk : most;
+    return most;
 }
 
 bool cm_tune_next(const struct cm_tune *t, enum cm_coll coll, int ranks, int nodes, int *at,

@@ -23,6 +23,7 @@ enum cm_status cm_cuda_open(struct cm_comm *c, struct cm_cuda **out)
         return CM_FAIL(CM_ENOMEM, "GPU executor of rank %d", c->rank);
     s->size = HEAP_BYTES;
     s->upload = 1;
+    s->looks = UINT32_MAX; /* nothing was said yet */
     st = cm_gpu_alloc(c->gpu.gpu, s->size, (void **)&s->heap);
     if (st != CM_OK) {
         free(s);
@@ -168,6 +169,7 @@ enum cm_status cm_cuda_upload(struct cm_comm *c, struct cm_cuda *s, struct cm_bo
         return CM_FAIL(CM_ENOMEM, "plan of %zu bytes", p.total);
     b->uploaded = (uint64_t)(uintptr_t)(s->heap + s->used);
     compose(b, unit, b->uploaded, piece);
+    ((struct cm_gpu_plan *)piece)->ports |= c->remote != NULL;
     st = cm_gpu_put(c->gpu.gpu, s->heap + s->used, piece, p.total);
     free(piece);
     s->used += p.total;

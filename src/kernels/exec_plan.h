@@ -24,6 +24,11 @@ struct cm_walk {
     bool ports;
 };
 
+/* A block's part of a fold in one pass. */
+struct cm_slice {
+    uint64_t at, n;
+};
+
 /* Block-shared state of the interpreter; what is the same for all threads needs no registers. */
 struct cm_plan_shared {
     cm_walk walk;
@@ -83,16 +88,15 @@ CM_DEV bool cm_wait_fold(cm_plan_shared &s, const cm_gpu_fold &f)
 }
 
 /* A full slot from `peer`: wait for it, compare its signature. */
-CM_DEV bool cm_wait_full(const cm_walk &w, uint32_t peer, uint64_t count, uint64_t slot)
+CM_DEV bool cm_wait_full(const cm_walk &w, uint32_t peer, uint64_t count, const uint64_t *sig)
 {
     const cm_block &b = w.block;
-    uint64_t tails = cm_ld(&b.state->area.tails_at), seen;
     cm_gpu_hint *hint = (cm_gpu_hint *)cm_ld(&b.state->hint);
+    uint64_t seen;
 
-    if (!cm_wait_word(b, cm_port_word(b, cm_mine(b, peer), tails, peer, w.channel), count + 1, peer,
-                      &seen))
+    if (!cm_wait_word(b, cm_tail_from(b, peer, w.channel), count + 1, peer, &seen))
         return false;
-    if (cm_ld(cm_at<const uint64_t>(slot, 0)) == b.sig)
+    if (cm_ld(sig) == b.sig)
         return true;
     cm_st_relaxed_sys(&hint->stranger, peer + 1);
 #pragma unroll 1
@@ -101,20 +105,28 @@ CM_DEV bool cm_wait_full(const cm_walk &w, uint32_t peer, uint64_t count, uint64
     return false;
 }
 
-/* Payload of the port's slot `count`, once it is full (from) or free (to). */
-CM_DEV bool cm_resolve_port(const cm_walk &w, uint32_t peer, bool from, uint64_t count,
+/* The port's slot `count`, once it is full: the address of its `bytes` of payload. */
+CM_DEV bool cm_resolve_from(const cm_walk &w, uint32_t peer, uint64_t count, uint64_t bytes,
                             uint64_t *address)
 {
-    const cm_block &b = w.block;
-    uint64_t slot = from ? cm_slot(b, cm_mine(b, peer), peer, w.channel, count)
-                         : cm_slot(b, cm_theirs(b, peer), b.rank, w.channel, count);
+    cm_place slot = cm_place_from(w.block, peer, w.channel, count, bytes);
 
-    *address = slot + CM_GPU_LINE;
-    if (from)
-        return cm_wait_full(w, peer, count, slot);
-    if (!cm_wait_credit(b, peer, w.channel, count))
+    *address = slot.payload;
+    return cm_wait_full(w, peer, count, slot.sig);
+}
+
+/* The same once it is free. */
+CM_DEV bool cm_resolve_to(const cm_walk &w, uint32_t peer, uint64_t count, uint64_t bytes,
+                          uint64_t *address)
+{
+    cm_place slot = cm_place_to(w.block, peer, w.channel, count, bytes);
+
+    *address = slot.payload;
+    if (!cm_wait_credit(w.block, peer, w.channel, count))
         return false;
-    cm_st(cm_at<uint64_t>(slot, 0), b.sig);
+    cm_st(slot.sig, w.block.sig);
+    if (slot.bytes != NULL)
+        cm_st(slot.bytes, bytes);
     return true;
 }
 
@@ -153,8 +165,8 @@ CM_DEV bool cm_resolve_place(const cm_plan_shared &s, const cm_gpu_operand &o, u
     return true;
 }
 
-/* One operand per thread: its slot or line awaited, its address found. */
-CM_DEV bool cm_resolve_fold(cm_plan_shared &s, const cm_gpu_fold &f, uint64_t shift)
+/* One operand per thread: its slot or line awaited, its address found. The slice is in bytes. */
+CM_DEV bool cm_resolve_fold(cm_plan_shared &s, const cm_gpu_fold &f, const cm_slice &slice)
 {
     const cm_walk &w = s.walk;
     const cm_gpu_operand *operands = cm_at<const cm_gpu_operand>(cm_ld(&w.plan->operands), 0);
@@ -168,9 +180,10 @@ CM_DEV bool cm_resolve_fold(cm_plan_shared &s, const cm_gpu_fold &f, uint64_t sh
 
         if (o.space == CM_PORT) {
             s.slot[i] = cm_take_slot(s.counts, (uint32_t)o.rank, from);
-            ok = cm_resolve_port(w, (uint32_t)o.rank, from, s.slot[i], address);
+            ok = from ? cm_resolve_from(w, (uint32_t)o.rank, s.slot[i], slice.n, address)
+                      : cm_resolve_to(w, (uint32_t)o.rank, s.slot[i], slice.n, address);
         } else {
-            ok = cm_resolve_place(s, o, shift, address);
+            ok = cm_resolve_place(s, o, slice.at, address);
         }
         if (from)
             s.move.twice[i] = w.premul && o.space == CM_IN && (o.rank & 1);
@@ -198,9 +211,7 @@ CM_DEV void cm_settle_ports(const cm_plan_shared &s, const cm_gpu_fold &f)
         if (i < f.nfrom)
             cm_give_credit(b, peer, w.channel, s.slot[i] + 1);
         else
-            cm_st_release_sys(cm_port_word(b, cm_theirs(b, peer), cm_ld(&b.state->area.tails_at),
-                                           b.rank, w.channel),
-                              s.slot[i] + 1);
+            cm_st_release_sys(cm_tail_to(b, peer, w.channel), s.slot[i] + 1);
     }
 }
 
@@ -218,10 +229,7 @@ CM_DEV cm_work cm_work_of(const cm_gpu_fold &f, uint64_t n)
     return e;
 }
 
-/* This block's part of a fold in one pass, in elements. */
-struct cm_slice {
-    uint64_t at, n;
-};
+/* In elements. */
 CM_DEV cm_slice cm_slice_of(const cm_walk &w, const cm_gpu_fold &f, uint64_t pass)
 {
     uint64_t cap = cm_ld(&w.plan->cap);
@@ -253,7 +261,7 @@ CM_DEV bool cm_run_fold(cm_plan_shared &s, const cm_reducer<F> &reducer, uint32_
 
     if (f.nwait > 0 && cm_bar_or(!ok))
         return false;
-    ok = cm_resolve_fold(s, f, slice.at * SIZE);
+    ok = cm_resolve_fold(s, f, {slice.at * SIZE, slice.n * SIZE});
     if (cm_bar_or(!ok))
         return false;
     cm_fetch_fold(s, at + 1);

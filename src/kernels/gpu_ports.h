@@ -1,12 +1,13 @@
 /*
  * Ports of a block: counters, slots, credits. One block at a time uses a port:
  * the channel's blocks of sender and receiver. Its counters live in the area
- * between launches and in block-shared memory during one.
+ * between launches and in block-shared memory during one. Ports to other nodes
+ * differ in where their words and slots are, and in nothing else: gpu_remote.h.
  */
 #ifndef CM_KERNELS_GPU_PORTS_H
 #define CM_KERNELS_GPU_PORTS_H
 
-#include "kernels/gpu_sync.h"
+#include "kernels/gpu_remote.h"
 
 /*
  * Slots filled towards each peer and freed from each, on this block's channel.
@@ -89,6 +90,70 @@ CM_DEV uint64_t cm_theirs(const cm_block &b, uint32_t peer)
     return cm_ld(&b.state->peers[peer].theirs);
 }
 
+/* Slots that `peer` has filled: I wait for it. */
+CM_DEV uint64_t *cm_tail_from(const cm_block &b, uint32_t peer, uint32_t channel)
+{
+    uint64_t area = cm_mine(b, peer);
+
+    if (area == 0)
+        return &cm_remote_from(b, peer, channel)->tail.value;
+    return cm_port_word(b, area, cm_ld(&b.state->area.tails_at), peer, channel);
+}
+
+/* Slots that I have filled for `peer`: I tell it. */
+CM_DEV uint64_t *cm_tail_to(const cm_block &b, uint32_t peer, uint32_t channel)
+{
+    uint64_t area = cm_theirs(b, peer);
+
+    if (area == 0)
+        return &cm_remote_to(b, peer, channel)->tail.value;
+    return cm_port_word(b, area, cm_ld(&b.state->area.tails_at), b.rank, channel);
+}
+
+/* Slots of mine that `peer`, or the wire, has freed: I wait for it. */
+CM_DEV uint64_t *cm_head_to(const cm_block &b, uint32_t peer, uint32_t channel)
+{
+    uint64_t area = cm_mine(b, peer);
+
+    if (area == 0)
+        return &cm_remote_to(b, peer, channel)->head.value;
+    return cm_port_word(b, area, cm_ld(&b.state->area.heads_at), peer, channel);
+}
+
+/* Slots of `peer` that I have freed: I tell it. */
+CM_DEV uint64_t *cm_head_from(const cm_block &b, uint32_t peer, uint32_t channel)
+{
+    uint64_t area = cm_theirs(b, peer);
+
+    if (area == 0)
+        return &cm_remote_from(b, peer, channel)->head.value;
+    return cm_port_word(b, area, cm_ld(&b.state->area.heads_at), b.rank, channel);
+}
+
+/* Slot `count` of the port from `peer`, of protocol simple, with a payload of `bytes`. */
+CM_DEV cm_place cm_place_from(const cm_block &b, uint32_t peer, uint32_t channel, uint64_t count,
+                              uint64_t bytes)
+{
+    uint64_t area = cm_mine(b, peer), slot;
+
+    if (area == 0)
+        return cm_remote_place(b, cm_remote_from(b, peer, channel), count, bytes);
+    slot = cm_slot(b, area, peer, channel, count);
+    return {cm_at<uint64_t>(slot, 0), NULL, slot + CM_GPU_LINE};
+}
+
+/* The same of the port to `peer`. */
+CM_DEV cm_place cm_place_to(const cm_block &b, uint32_t peer, uint32_t channel, uint64_t count,
+                            uint64_t bytes)
+{
+    uint64_t area = cm_theirs(b, peer), slot;
+
+    if (area == 0)
+        return cm_remote_place(b, cm_remote_to(b, peer, channel), count, bytes);
+    slot = cm_slot(b, area, b.rank, channel, count);
+    return {cm_at<uint64_t>(slot, 0), NULL, slot + CM_GPU_LINE};
+}
+
 /* Wait for a free slot towards `peer`, of which `count` were filled so far. */
 CM_DEV bool cm_wait_credit(const cm_block &b, uint32_t peer, uint32_t channel, uint64_t count)
 {
@@ -96,17 +161,13 @@ CM_DEV bool cm_wait_credit(const cm_block &b, uint32_t peer, uint32_t channel, u
 
     if (count < depth)
         return true;
-    return cm_wait_word(
-        b, cm_port_word(b, cm_mine(b, peer), cm_ld(&b.state->area.heads_at), peer, channel),
-        count + 1 - depth, peer, &seen);
+    return cm_wait_word(b, cm_head_to(b, peer, channel), count + 1 - depth, peer, &seen);
 }
 
 /* Tell `peer` that its slot was read: `count` are freed now. */
 CM_DEV void cm_give_credit(const cm_block &b, uint32_t peer, uint32_t channel, uint64_t count)
 {
-    cm_st_release_sys(
-        cm_port_word(b, cm_theirs(b, peer), cm_ld(&b.state->area.heads_at), b.rank, channel),
-        count);
+    cm_st_release_sys(cm_head_from(b, peer, channel), count);
 }
 
 #endif

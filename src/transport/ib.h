@@ -53,10 +53,12 @@ struct cm_ib_choice {
     /*
      * As NCCL_IB_HCA: "mlx5_0,mlx5_1:2" are prefixes of devices, with ports;
      * a leading ^ excludes them, then = makes them whole names. NULL or "": all.
-     * Of those that are up the fastest are taken, then those near `numa`; `nth`
+     * Of those that are up the fastest are taken, then the one that the topology gives to
+     * the process's GPU (`nearest`: a name, NULL: not known), then those near `numa`; `nth`
      * of them (modulo their number), so that processes of a machine spread.
      */
     const char *hca;
+    const char *nearest;
     int numa;     /* node near which the process runs, -1: unknown */
     int nth;      /* >= 0 */
     int gid;      /* index into the port's GID table, -1: the best */

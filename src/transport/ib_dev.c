@@ -16,7 +16,7 @@ enum { MAX_PORTS = 64, LIST_BYTES = 320 };
 struct found {
     int device, port; /* the device's place in the system's list */
     double gbits;
-    bool near;
+    int near; /* 2: the topology says so, 1: it is on the process's NUMA node */
 };
 
 struct search {
@@ -94,10 +94,12 @@ static void note(struct search *s, const char *name, int port, const char *what)
     s->seen_bytes += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static bool near(const struct search *s, const char *name)
+static int near(const struct search *s, const char *name)
 {
     char path[2 * CM_IB_NAME], line[CM_IB_NAME];
 
+    if (s->c->nearest != NULL && strcmp(s->c->nearest, name) == 0)
+        return 2;
     snprintf(path, sizeof(path), "%s/device/numa_node", name);
     return s->c->numa >= 0 && cm_ib_sysfs_line(s->sysfs, path, line, sizeof(line)) &&
            (int)strtol(line, NULL, 10) == s->c->numa;
@@ -162,7 +164,7 @@ static void look_at_device(struct search *s, int device)
 
 static bool better(const struct found *a, const struct found *b)
 {
-    return a->gbits != b->gbits ? a->gbits > b->gbits : a->near && !b->near;
+    return a->gbits != b->gbits ? a->gbits > b->gbits : a->near > b->near;
 }
 
 /* The nth of the best, counted round. There is one at least. */

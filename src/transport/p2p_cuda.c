@@ -1,11 +1,11 @@
 /*
- * Connecting the GPU areas of a node's ranks.
+ * Connecting the GPU areas of a node's ranks, and those ranks with other nodes.
  *
  * Each rank allocates its area, tells the others how to reach it, tries to
  * reach theirs, and tells what it could reach. A pair that cannot in both
- * directions uses far areas in pinned host memory. Invariant: `near` is
- * symmetric and `all_near` equal on all ranks, because both come from gathered
- * data.
+ * directions uses far areas in pinned host memory; to a rank on another node
+ * lead ports only. Invariant: `near` is symmetric and `all_near` equal on all
+ * ranks, because both come from gathered data.
  */
 #include <stdalign.h>
 #include <stdlib.h>
@@ -32,6 +32,7 @@ struct cm_p2p_inner {
     bool *imported;       /* n: by cm_gpu_import() */
     /* pinned for kernels; `far` is the caller's, and NULL where no pair needs it */
     void *abort, *hint, **far;
+    void **ports; /* 2 n: pinned ones to and from remote ranks, NULL: none */
 };
 
 static enum cm_status allocate(struct cm_p2p *p)
@@ -39,14 +40,31 @@ static enum cm_status allocate(struct cm_p2p *p)
     size_t n = (size_t)p->n;
 
     p->near = calloc(n, sizeof(*p->near));
+    p->remote = calloc(n, sizeof(*p->remote));
     p->inner = calloc(1, sizeof(*p->inner));
-    if (p->near == NULL || p->inner == NULL)
+    if (p->near == NULL || p->remote == NULL || p->inner == NULL)
         return CM_FAIL(CM_ENOMEM, "table of %d GPU areas", p->n);
     p->inner->cards = calloc(n, sizeof(*p->inner->cards));
     p->inner->peer = calloc(n, sizeof(*p->inner->peer));
     p->inner->imported = calloc(n, sizeof(*p->inner->imported));
-    if (p->inner->cards == NULL || p->inner->peer == NULL || p->inner->imported == NULL)
+    p->inner->ports = calloc(2 * n, sizeof(*p->inner->ports));
+    if (p->inner->cards == NULL || p->inner->peer == NULL || p->inner->imported == NULL ||
+        p->inner->ports == NULL)
         return CM_FAIL(CM_ENOMEM, "table of %d GPU areas", p->n);
+    return CM_OK;
+}
+
+/* Who is on another node; their number is *count. */
+static enum cm_status find_remote(struct cm_p2p *p, const struct cm_p2p_remote *r, int *count)
+{
+    *count = 0;
+    for (int k = 0; r != NULL && k < p->n; k++) {
+        p->remote[k] = cm_local_of(r->layout, r->world[k]) < 0;
+        *count += p->remote[k];
+    }
+    if (*count > 0 && r->layout->depth != (int)p->area.depth)
+        return CM_FAIL(CM_EINVAL, "ports between nodes have %d slots, those of GPUs %u",
+                       r->layout->depth, p->area.depth);
     return CM_OK;
 }
 
@@ -59,10 +77,13 @@ static enum cm_status exchange_cards(struct cm_p2p *p, const struct cm_p2p_args 
                         .members = a->members,
                         .scratch = a->scratch_at,
                         .bytes = a->area.bytes};
-    enum cm_status st = cm_gpu_alloc(a->gpu, a->area.bytes, (void **)&p->base);
+    int remote = 0;
+    enum cm_status st = find_remote(p, a->remote, &remote);
 
+    if (st == CM_OK)
+        st = cm_gpu_alloc(a->gpu, a->area.bytes, (void **)&p->base);
     /* Some containers and virtual GPUs refuse handles: not asked for where all are in one gang. */
-    if (st == CM_OK && !a->far_only && a->members < a->n)
+    if (st == CM_OK && !a->far_only && a->members < a->n - remote)
         st = cm_gpu_export(a->gpu, p->base, &mine.handle);
     if (st != CM_OK)
         return st;
@@ -93,6 +114,8 @@ static enum cm_status reach(struct cm_p2p *p, const struct cm_p2p_args *a, int r
         p->inner->peer[r] = p->base;
         return CM_OK;
     }
+    if (p->remote[r])
+        return CM_OK;
     if (a->far_only && !(card->proc == a->proc && card->device == cm_gpu_index(a->gpu)))
         return CM_OK;
     if (card->proc == a->proc) {
@@ -148,6 +171,39 @@ static enum cm_status pin(struct cm_gpu *g, void *host, size_t bytes, void **dev
     return st == CM_OK ? cm_gpu_pinned(g, host, device) : st;
 }
 
+/*
+ * The ports of all channels from world rank `src` to `dst`, which lie behind each
+ * other and on pages of their own; kept in *at until they are unpinned.
+ */
+static enum cm_status pin_ports(const struct cm_p2p *p, const struct cm_p2p_remote *remote, int src,
+                                int dst, void **at, uint64_t *device)
+{
+    const struct cm_layout *l = remote->layout;
+    void *seen = NULL;
+    enum cm_status st;
+
+    *at = (unsigned char *)remote->base + cm_port_at(l, src, dst, 0);
+    st = pin(p->gpu, *at, cm_port_stride(l) * (size_t)l->channels, &seen);
+    *device = (uint64_t)(uintptr_t)seen;
+    return st;
+}
+
+/* The pair with rank `r` on another node. */
+static enum cm_status fill_remote(struct cm_p2p *p, const struct cm_p2p_args *a, int r,
+                                  struct cm_gpu_peer *out)
+{
+    const struct cm_p2p_remote *remote = a->remote;
+    int me = remote->world[p->rank], other = remote->world[r];
+    void **at = &p->inner->ports[2 * r];
+    enum cm_status st = CM_OK;
+
+    if (remote->send[other])
+        st = pin_ports(p, remote, me, other, &at[0], &out->send);
+    if (st == CM_OK && remote->recv[other])
+        st = pin_ports(p, remote, other, me, &at[1], &out->recv);
+    return st;
+}
+
 /* Bases of the pair with rank `r`. */
 static enum cm_status fill_peer(struct cm_p2p *p, const struct cm_p2p_args *a, int r,
                                 struct cm_gpu_peer *out)
@@ -156,6 +212,8 @@ static enum cm_status fill_peer(struct cm_p2p *p, const struct cm_p2p_args *a, i
     void *mine_far, *their_far;
     enum cm_status st;
 
+    if (p->remote[r])
+        return fill_remote(p, a, r, out);
     if (p->near[r]) {
         *out = (struct cm_gpu_peer){.mine = (uint64_t)(uintptr_t)p->base,
                                     .theirs = theirs,
@@ -197,6 +255,10 @@ static enum cm_status write_state(struct cm_p2p *p, const struct cm_p2p_args *a)
     s->abort = (uint64_t)(uintptr_t)abort;
     s->hint = (uint64_t)(uintptr_t)hint;
     s->area = p->area;
+    if (a->remote != NULL) {
+        s->remote_port = cm_port_stride(a->remote->layout);
+        s->remote_slot = cm_slot_stride(a->remote->layout);
+    }
     for (int r = 0; st == CM_OK && r < p->n; r++)
         st = fill_peer(p, a, r, &s->peers[r]);
     if (st == CM_OK)
@@ -212,7 +274,7 @@ static const char *describe(const struct cm_p2p *p)
     for (int r = 0; r < p->n; r++) {
         ipc |= p->inner->imported[r];
         near |= p->near[r] && r != p->rank;
-        far |= !p->near[r];
+        far |= !p->near[r] && !p->remote[r];
     }
     if (far)
         return near ? "p2p and pinned host memory" : "pinned host memory";
@@ -289,7 +351,11 @@ static void unpin(const struct cm_p2p_inner *in, int n)
     cm_gpu_unpin(in->abort);
     cm_gpu_unpin(in->hint);
     for (int r = 0; in->far != NULL && r < n; r++)
-        cm_gpu_unpin(in->far[r]);
+        if (in->far[r] != NULL)
+            cm_gpu_unpin(in->far[r]);
+    for (int k = 0; k < 2 * n; k++)
+        if (in->ports[k] != NULL)
+            cm_gpu_unpin(in->ports[k]);
 }
 
 void cm_p2p_close(struct cm_p2p *p, bool orderly)
@@ -309,10 +375,12 @@ void cm_p2p_close(struct cm_p2p *p, bool orderly)
         free(p->inner->cards);
         free(p->inner->peer);
         free(p->inner->imported);
+        free(p->inner->ports);
         free(p->inner);
     }
     if (unused) /* else kernels of peers may still store there; it goes with the process */
         cm_gpu_free(p->gpu, p->base);
     free(p->near);
+    free(p->remote);
     free(p);
 }

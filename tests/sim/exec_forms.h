@@ -50,6 +50,13 @@ static const struct form forms[] = {
     {"one exchange", {"direct", -1, CM_PROTO_LL, 0, 0}, 2}, /* what does not fit is copied */
     {"automatic", {NULL, -1, CM_PROTO_AUTO, 0, 0}, 2},
 };
+/* Between nodes; the last is what is chosen. */
+static const struct form remote_forms[] = {
+    COPY("direct", 2),  COPY("oneshot", 1),
+    COPY("ring", 2),    COPY("tree", 1),
+    COPY("recdbl", 1),  COPY("hier", 2),
+    COPY("hierdbl", 2), {"automatic", {NULL, -1, CM_PROTO_AUTO, 0, 0}, 2},
+};
 #undef DIRECT
 #undef COPY
 #undef LL

@@ -1,7 +1,7 @@
 /*
  * The rig's devices, areas and communicators. Areas are plain memory, filled
  * as cm_p2p_open() would: for a near peer `theirs` is its area and `mine` is my own; for a far
- * one both are second areas "in host memory".
+ * one both are second areas "in host memory"; for one on the other node there are ports.
  */
 #include "exec_rig.h"
 
@@ -44,13 +44,28 @@ static void allow(const void *at, size_t bytes)
 
 /* ---- areas ----------------------------------------------------------------------------------- */
 
+/* 0 or 1: the first or the second half of the ranks. */
+static int half_of(const struct rig *r, int rank)
+{
+    return rank >= r->set.n / 2;
+}
+
+struct rig_node *rig_node(const struct rig *r, int rank)
+{
+    return (struct rig_node *)&r->node[r->set.reach == RIG_NODES ? half_of(r, rank) : 0];
+}
+
+static bool is_remote(const struct rig *r, int a, int b)
+{
+    return rig_node(r, a) != rig_node(r, b);
+}
+
 static bool is_far(const struct rig *r, int a, int b)
 {
-    int half = r->set.n / 2;
-
-    if (a == b || r->set.reach == RIG_NEAR)
+    if (a == b)
         return false;
-    return r->set.reach == RIG_FAR || (a < half) != (b < half);
+    return r->set.reach == RIG_FAR ||
+           (r->set.reach == RIG_HALVES && half_of(r, a) != half_of(r, b));
 }
 
 /* Where `reader` finds what `writer` has written for it. */
@@ -64,16 +79,23 @@ static uint64_t meeting_place(const struct rig *r, int writer, int reader)
 static void fill_state(struct rig *r, int rank)
 {
     struct cm_gpu_state *s = (struct cm_gpu_state *)r->rank[rank].area;
+    const struct rig_node *node = rig_node(r, rank);
 
     s->magic = CM_GPU_MAGIC;
     s->rank = (uint32_t)rank;
-    s->abort = (uint64_t)(uintptr_t) & ((struct cm_shared *)r->segment)->abort.status;
-    s->hint = (uint64_t)(uintptr_t)&cm_rank_shared(r->segment, &r->layout, rank)->hint;
+    s->abort = (uint64_t)(uintptr_t) & ((struct cm_shared *)node->segment)->abort.status;
+    s->hint = (uint64_t)(uintptr_t)&cm_rank_shared(node->segment, &node->layout, rank)->hint;
     s->area = r->area;
+    s->remote_port = cm_port_stride(&node->layout);
+    s->remote_slot = cm_slot_stride(&node->layout);
     for (int p = 0; p < r->set.n; p++) {
         bool far = is_far(r, rank, p);
         uint64_t base = (uint64_t)(uintptr_t)r->rank[p].area;
 
+        if (is_remote(r, rank, p)) {
+            s->peers[p] = rig_remote_peer(r, rank, p);
+            continue;
+        }
         s->peers[p] = (struct cm_gpu_peer){.mine = meeting_place(r, p, rank),
                                            .theirs = meeting_place(r, rank, p),
                                            .data = far ? 0 : base,
@@ -127,17 +149,23 @@ static size_t scratch_bytes(const struct rig *r)
 static bool open_comm(struct rig *r, int rank)
 {
     static const int32_t world[RIG_RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const struct rig_node *node = rig_node(r, rank);
+    bool nodes = r->set.reach == RIG_NODES;
     struct rig_rank *k = &r->rank[rank];
+    int32_t node_of[RIG_RANKS];
     struct cm_comm_args a = {.rank = rank,
                              .n = r->set.n,
                              .world = world,
-                             .base = r->segment,
-                             .layout = &r->layout,
+                             .node = nodes ? node_of : NULL,
+                             .base = node->segment,
+                             .layout = &node->layout,
                              .waiter = &k->waiter,
                              .scratch_bytes = scratch_bytes(r),
                              .force = r->set.force,
                              .gpu = &k->link};
 
+    for (int p = 0; p < r->set.n; p++)
+        node_of[p] = half_of(r, p);
     k->p2p = (struct cm_p2p){.rank = rank,
                              .n = r->set.n,
                              .gpu = &k->gpu,
@@ -150,10 +178,11 @@ static bool open_comm(struct rig *r, int rank)
                                    .nranks = r->set.n,
                                    .spins = 1,
                                    .timeout_ns = 1000000000,
-                                   .abort = &((struct cm_shared *)r->segment)->abort,
+                                   .abort = &((struct cm_shared *)node->segment)->abort,
                                    .diag_of = cm_waiter_diag,
-                                   .base = r->segment,
-                                   .layout = &r->layout};
+                                   .base = node->segment,
+                                   .layout = &node->layout,
+                                   .remote = nodes ? &r->remote : NULL};
     k->waiter.diag = cm_waiter_diag(&k->waiter, rank);
     if (cm_gang_open(1, &k->gang) != CM_OK)
         return false;
@@ -170,14 +199,43 @@ static void set_defaults(struct rig_setup *s)
     s->inbox_bytes = s->inbox_bytes > 0 ? s->inbox_bytes : 2048;
     s->ll_mask = s->ll_mask > 0 ? s->ll_mask : UINT32_MAX;
     s->room = s->room > 0 ? s->room : 256 << 10;
+    s->sim.external |= s->reach == RIG_NODES;
+}
+
+/* The rig moves slots between its steps, whoever asks for it. */
+static bool progress(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static bool open_node(struct rig *r, int index)
+{
+    struct rig_node *node = &r->node[index];
+    const struct rig_setup *s = &r->set;
+    bool nodes = s->reach == RIG_NODES;
+
+    node->layout = (struct cm_layout){.nranks = s->n,
+                                      .channels = nodes ? s->channels : 1,
+                                      .depth = nodes ? s->depth : 1,
+                                      .slot_bytes = nodes ? s->slot_bytes : 64,
+                                      .arena_bytes = CM_PAGE};
+    for (int k = 0; nodes && k < s->n; k++)
+        node->local_of[k] = half_of(r, k) == index ? node->layout.nlocal++ : -1;
+    if (nodes)
+        node->layout.local_of = node->local_of;
+    if (cm_layout_fill(&node->layout) != CM_OK)
+        return false;
+    node->segment =
+        mmap(NULL, node->layout.total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return node->segment != MAP_FAILED;
 }
 
 static bool fill_geometry(struct rig *r)
 {
     const struct rig_setup *s = &r->set;
 
-    r->layout = (struct cm_layout){
-        .nranks = s->n, .channels = 1, .depth = 1, .slot_bytes = 64, .arena_bytes = CM_PAGE};
+    r->remote = (struct cm_remote){.progress = progress};
     r->area = (struct cm_gpu_area){.n = (uint32_t)s->n,
                                    .channels = (uint32_t)s->channels,
                                    .depth = (uint32_t)s->depth,
@@ -185,12 +243,10 @@ static bool fill_geometry(struct rig *r)
                                    .slot_bytes = s->slot_bytes,
                                    .inbox_bytes = s->inbox_bytes};
     r->area.arena_bytes = (2 * s->room + scratch_bytes(r) + CM_PAGE - 1) / CM_PAGE * CM_PAGE;
-    if (cm_layout_fill(&r->layout) != CM_OK || cm_gpu_area_fill(&r->area) != CM_OK)
+    if (cm_gpu_area_fill(&r->area) != CM_OK)
         return false;
     r->scratch_at = r->area.arena_at + 2 * s->room;
-    r->segment =
-        mmap(NULL, r->layout.total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return r->segment != MAP_FAILED;
+    return open_node(r, 0) && (s->reach != RIG_NODES || open_node(r, 1));
 }
 
 struct rig *rig_open(const struct rig_setup *set)
@@ -229,14 +285,16 @@ void rig_close(struct rig *r)
         free(r->rank[k].area);
         free(r->rank[k].far);
     }
-    if (r->segment != NULL && r->segment != MAP_FAILED)
-        munmap(r->segment, r->layout.total);
+    for (size_t i = 0; i < CM_LEN(r->node); i++)
+        if (r->node[i].segment != NULL && r->node[i].segment != MAP_FAILED)
+            munmap(r->node[i].segment, r->node[i].layout.total);
     free(r);
 }
 
 struct cm_gpu_hint rig_hint(const struct rig *r, int rank)
 {
-    const struct cm_gpu_hint *h = &cm_rank_shared(r->segment, &r->layout, rank)->hint;
+    const struct rig_node *node = rig_node(r, rank);
+    const struct cm_gpu_hint *h = &cm_rank_shared(node->segment, &node->layout, rank)->hint;
 
     return (struct cm_gpu_hint){.beats = __atomic_load_n(&h->beats, __ATOMIC_RELAXED),
                                 .peer = __atomic_load_n(&h->peer, __ATOMIC_RELAXED),
@@ -245,7 +303,10 @@ struct cm_gpu_hint rig_hint(const struct rig *r, int rank)
 
 void rig_abort(struct rig *r)
 {
-    atomic_store(&((struct cm_shared *)r->segment)->abort.status, (uint32_t)CM_EABORT);
+    for (size_t i = 0; i < CM_LEN(r->node); i++)
+        if (r->node[i].segment != NULL)
+            atomic_store(&((struct cm_shared *)r->node[i].segment)->abort.status,
+                         (uint32_t)CM_EABORT);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */

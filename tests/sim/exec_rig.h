@@ -11,6 +11,9 @@
  * whatever the other ranks are still doing. So an exit that comes too early
  * shows, as wrong data or as a race.
  *
+ * Ranks may be on two nodes, each with a segment of its own. Between two steps the
+ * rig then carries some of the ports' slots, as a wire would.
+ *
  * Built like the simulator's tests (cmsim.cc), in their flavours; the C files
  * too, with the flavour's C compiler:
  *
@@ -33,9 +36,10 @@
 enum { RIG_RANKS = 8 };
 
 enum rig_reach {
-    RIG_NEAR,  /* all ranks reach each other's memory */
-    RIG_FAR,   /* none do: all through host memory */
-    RIG_HALVES /* the first and the second half of the ranks are far from each other */
+    RIG_NEAR,   /* all ranks reach each other's memory */
+    RIG_FAR,    /* none do: all through host memory */
+    RIG_HALVES, /* the first and the second half of the ranks are far from each other */
+    RIG_NODES   /* they are on two nodes */
 };
 
 /* What stays the same for a row of operations. Where 0 stands for a default, it is in brackets. */
@@ -79,6 +83,13 @@ struct rig_launch {
     int threads;
 };
 
+/* Ranks that share memory. */
+struct rig_node {
+    struct cm_layout layout;
+    void *segment;
+    int32_t local_of[RIG_RANKS];
+};
+
 /* The device of one rank: what was launched last. */
 struct cm_gpu {
     struct rig_launch launch;
@@ -99,8 +110,8 @@ struct rig_rank {
 struct rig {
     struct rig_setup set;
     struct cm_gpu_area area;
-    struct cm_layout layout;
-    void *segment;
+    struct rig_node node[2]; /* the second with RIG_NODES only */
+    struct cm_remote remote; /* what the other node is to a waiter; with RIG_NODES only */
     size_t scratch_at;
     uint64_t random;
     const struct rig_op *ops;
@@ -136,6 +147,9 @@ bool rig_settle(struct rig *r);
 void rig_abort(struct rig *r);
 struct cm_gpu_hint rig_hint(const struct rig *r, int rank); /* what its kernels tell the host */
 
+/* The node of a rank. */
+struct rig_node *rig_node(const struct rig *r, int rank);
+
 /* ---- exec_rig_run.c needs of exec_rig.c ------------------------------------------------------ */
 
 /* Let the executor enqueue `op` for a rank whose buffers these are; it is in rank->gpu.launch. */
@@ -145,6 +159,13 @@ int rig_submit(struct rig *r, int rank);
 /* Only between these two may anybody touch a rank's buffers (AddressSanitizer). */
 void rig_unlock(struct rig *r, int rank);
 void rig_lock(struct rig *r, int rank);
+
+/* ---- exec_rig_wire.c: ports between two nodes ------------------------------------------------ */
+
+/* How a rank's kernels reach one on the other node, as cm_p2p_open() would fill it. */
+struct cm_gpu_peer rig_remote_peer(const struct rig *r, int rank, int peer);
+/* Carry some of what is filled; on one node nothing. false: a slot is no slot, it said how. */
+bool rig_carry(struct rig *r);
 
 /* ---- exec_rig_data.c: buffers before and after an operation ---------------------------------- */
 

@@ -147,6 +147,8 @@ static bool drive(struct rig *r)
             return true;
         if (cmsim_step(SLICE) < 0)
             return complain(r, cmsim_error());
+        if (!rig_carry(r))
+            return complain(r, "a slot that no wire would take");
         if (rig_races != races)
             return complain(r, "data race");
     }
@@ -196,10 +198,9 @@ bool rig_settle(struct rig *r)
 {
     int left = 1;
 
-    for (int slices = 0; slices < WHILE && left > 0; slices++)
+    for (int slices = 0; slices < WHILE && left > 0 && rig_carry(r); slices++)
         left = cmsim_step(SLICE);
     if (left < 0)
         fprintf(stderr, "rig: %s\n", cmsim_error());
-    (void)r;
     return left == 0;
 }

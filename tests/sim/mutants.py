@@ -11,7 +11,7 @@ the cases named in its row. The unbroken kernels run first and must pass all of 
 `make mutants` needs, from BUILDDIR (B):
 
     B/libcollmark.a, B/sim/own/tests/sim/cmsim*.o, and for the flavours plain and tsan
-    B/sim/FLAVOUR/{tests/sim/{exec_rig*,test_exec_forms,test_exec_waits},
+    B/sim/FLAVOUR/{tests/sim/{exec_rig*,test_exec_ends,test_exec_forms,test_exec_waits},
                    src/engine/{exec_cuda,upload_cuda}}.o
 
 and runs: BUILDDIR=B MUTANTS=1 tests/test_mutants.sh

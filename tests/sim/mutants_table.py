@@ -9,8 +9,8 @@ import collections
 Mutant = collections.namedtuple("Mutant", "name file old new flavour cases")
 
 PLAN, LL, SHOT, PASS = "exec_plan.h", "exec_ll.h", "exec_shot.h", "exec_pass.h"
-SYNC, PORTS, LINES, MOVE, TYPES = ("gpu_sync.h", "gpu_ports.h", "gpu_ll.h", "gpu_move.h",
-                                   "gpu_types.h")
+SYNC, PORTS, REMOTE, LINES, MOVE, TYPES = ("gpu_sync.h", "gpu_ports.h", "gpu_remote.h",
+                                           "gpu_ll.h", "gpu_move.h", "gpu_types.h")
 
 
 def forms(*names):
@@ -21,8 +21,13 @@ def waits(*names):
     return [("test_exec_waits", f"test_{name}") for name in names]
 
 
+def ends(*names):
+    return [("test_exec_ends", f"test_{name}") for name in names]
+
+
 RANKS = forms("two_ranks", "three_ranks")
 ROWS = waits("one_after_the_other", "two_operations_ahead")
+NODES = waits("two_nodes") + forms("two_nodes")
 
 ORDER = [
     # PASS
@@ -53,8 +58,7 @@ ORDER = [
     ("plan: no barrier between the waits and the addresses", PLAN,
      "if (f.nwait > 0 && cm_bar_or(!ok))\n        return false;", "", RANKS),
     ("plan: no barrier before the move", PLAN,
-     "ok = cm_resolve_fold(s, f, slice.at * SIZE);\n    if (cm_bar_or(!ok))",
-     "ok = cm_resolve_fold(s, f, slice.at * SIZE);\n    if (!ok)", RANKS),
+     "slice.n * SIZE});\n    if (cm_bar_or(!ok))", "slice.n * SIZE});\n    if (!ok)", RANKS),
     ("plan: no barrier before slots are published and posts", PLAN,
      "cm_bar();\n            if (w.ports)", "if (w.ports)", RANKS),
     ("plan: the next fold fetched while the last one is in use", PLAN,
@@ -67,11 +71,21 @@ ORDER = [
      "return cm_is_copy<F>(f, m, e) && e.ndst == 1 && m.dst[0] == m.src[0];", "return false;",
      RANKS),
     # ports
-    ("tail: relaxed", PLAN, "cm_st_release_sys(cm_port_word(",
-      "cm_st_relaxed_sys_u64(cm_port_word(",
+    ("tail: relaxed", PLAN, "cm_st_release_sys(cm_tail_to(", "cm_st_relaxed_sys_u64(cm_tail_to(",
      RANKS),
-    ("head: relaxed", PORTS, "cm_st_release_sys(\n        cm_port_word(",
-     "cm_st_relaxed_sys_u64(\n        cm_port_word(", RANKS),
+    ("head: relaxed", PORTS, "cm_st_release_sys(cm_head_from(",
+     "cm_st_relaxed_sys_u64(cm_head_from(", RANKS),
+    # ports to another node
+    ("remote tail: relaxed", PLAN, "cm_st_release_sys(cm_tail_to(",
+     "cm_st_relaxed_sys_u64(cm_tail_to(", NODES),
+    ("remote tail: released to its own GPU only", PLAN,
+     "cm_st_release_sys(cm_tail_to(b, peer, w.channel), s.slot[i] + 1);",
+     "cmsim_st_release(cm_tail_to(b, peer, w.channel), s.slot[i] + 1, CMSIM_GPU, {__FILE__, 1});",
+     NODES),
+    ("remote head: relaxed", PORTS, "cm_st_release_sys(cm_head_from(",
+     "cm_st_relaxed_sys_u64(cm_head_from(", NODES),
+    ("remote words: polled without acquire", SYNC, "*seen = cm_ld_acquire_sys(word);",
+     "*seen = cm_ld_relaxed_sys_u64(word);", NODES),
     ("ll: slots given back before all have read", LL, "return !cm_bar_or(!ok);", "return ok;",
       RANKS),
 ]
@@ -144,6 +158,23 @@ LOGIC = [
     ("ll: in the slots of protocol simple", PLAN,
      "s.walk.channel += cm_ld(&s.walk.block.state->area.channels);", ";",
      waits("payload_is_no_flag")),
+    # ports to another node
+    ("remote: no wait for a full slot", PLAN, "if (!cm_wait_word(b, cm_tail_from(",
+     "if (cm_mine(b, peer) != 0 && !cm_wait_word(b, cm_tail_from(", NODES),
+    ("remote: no wait for credit", PORTS, "if (count < depth)\n        return true;",
+     "if (count < depth || cm_mine(b, peer) == 0)\n        return true;", NODES),
+    ("remote: a credit too many", PORTS, "cm_head_from(b, peer, channel), count);",
+     "cm_head_from(b, peer, channel), count + (cm_theirs(b, peer) == 0));", NODES),
+    ("remote: the wire is not told how long a payload is", PLAN, "cm_st(slot.bytes, bytes);", ";",
+     NODES),
+    ("remote: beside the head though it does not fit", REMOTE, "bytes <= sizeof(h->near);",
+     "bytes <= sizeof(h->near) + 1;", NODES),
+    ("remote: behind the head though it fits beside it", REMOTE, "bytes <= sizeof(h->near);",
+     "bytes < sizeof(h->near);", NODES),
+    ("remote: port of the wrong channel", REMOTE, "channel * cm_ld(&b.state->remote_port)",
+     "channel / 2 * cm_ld(&b.state->remote_port)", NODES),
+    ("remote: any slot of the port", REMOTE, "count & (cm_ld(&b.state->area.depth) - 1);", "0;",
+     NODES),
     ("slot of the wrong channel",
       PORTS, "(uint64_t)sender * CM_GPU_PROTOS * cm_ld(&a.channels) + channel;",
      "(uint64_t)sender * CM_GPU_PROTOS * cm_ld(&a.channels);", RANKS),
@@ -161,16 +192,16 @@ LOGIC = [
     # when something is wrong
     ("stranger: one look is enough", SYNC,
      "cm_ld_acquire_sys(&line->seq) >> CM_PHASE_BITS == b.op; looks++", "true; looks++",
-     waits("rank_that_went_on")),
+     ends("rank_that_went_on")),
     ("signatures of lines not compared", SYNC,
-     "if (seq >> CM_PHASE_BITS != b.op ||", "if (true ||", waits("stranger")),
+     "if (seq >> CM_PHASE_BITS != b.op ||", "if (true ||", ends("stranger")),
     ("signatures of slots not compared", PLAN,
-     "if (cm_ld(cm_at<const uint64_t>(slot, 0)) == b.sig)", "if (true)", waits("stranger")),
+     "if (cm_ld(sig) == b.sig)", "if (true)", ends("stranger")),
     ("the abort word not looked at", SYNC,
      "if (cm_ld_relaxed_sys((const uint32_t *)cm_ld(&b.state->abort)) == 0)", "if (true)",
-     waits("missing_rank")),
+     ends("missing_rank")),
     ("the hint names nobody", SYNC, "cm_st_relaxed_sys(&hint->peer, peer);", "",
-     waits("missing_rank")),
+     ends("missing_rank")),
 ]
 
 MUTANTS = [Mutant(*row[:4], "tsan", row[4]) for row in ORDER] + [

@@ -79,6 +79,40 @@ static void test_four_ranks(void)
         run_forms(4);
 }
 
+/* Two nodes: every form that has ports only, and counts around what fits beside a slot's head. */
+static void run_nodes(const struct form *f, int n, unsigned k)
+{
+    static const size_t all[] = {1, 6, 7, 24, 25, 700}, few[] = {6, 7, 25, 300};
+    const size_t *counts = with_tsan ? few : all, ncounts = with_tsan ? CM_LEN(few) : CM_LEN(all);
+    struct rig_setup s = setup_of(f, n, k);
+    struct rig_op ops[ROW];
+    int nops = 0;
+
+    s.reach = RIG_NODES;
+    s.gang = false;
+    for (size_t i = 0; i < CM_NCOLLS * ncounts; i++) {
+        struct rig_op op = {.coll = (enum cm_coll)(i / ncounts),
+                            .dtype = i % 2 == 0 ? CM_FLOAT : CM_UINT8,
+                            .root = (int)i,
+                            .count = counts[i % ncounts],
+                            .in_place = i % 3 == 0,
+                            .in_skew = (int)(i % 4)};
+
+        if (has_form(&f->force, op.coll))
+            nops = add_op(ops, nops, n, op);
+    }
+    CHECK(rig_once(&s, ops, nops), "%s, n=%d on two nodes", f->name, n);
+}
+
+static void test_two_nodes(void)
+{
+    for (size_t k = 0; k < CM_LEN(remote_forms); k++) {
+        run_nodes(&remote_forms[k], 3, (unsigned)k);
+        if (!with_tsan || is_slow())
+            run_nodes(&remote_forms[k], k % 2 == 0 ? 4 : 2, (unsigned)k + 1);
+    }
+}
+
 static void test_eight_ranks(void)
 {
     if (is_slow())
@@ -238,6 +272,7 @@ int main(int argc, char **argv)
     RUN_NAMED(test_three_ranks);
     RUN_NAMED(test_four_ranks);
     RUN_NAMED(test_eight_ranks);
+    RUN_NAMED(test_two_nodes);
     RUN_NAMED(test_types_in_plan);
     RUN_NAMED(test_types_in_ll);
     RUN_NAMED(test_types_in_shot);

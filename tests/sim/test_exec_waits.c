@@ -1,7 +1,7 @@
 /*
- * What happens between operations and when something goes wrong: flags that
+ * What happens between operations: flags that
  * wrap, lines and counters that are used again by other blocks, replays, ranks
- * that reach each other through host memory only, gangs, aborts, strangers.
+ * that reach each other through host memory or by a wire only, gangs.
  */
 #include "exec_forms.h"
 
@@ -254,6 +254,31 @@ static void test_far_ranks(void)
     }
 }
 
+/* Operations of all kinds follow each other while the wire is late, by other blocks each time. */
+static void test_two_nodes(void)
+{
+    for (unsigned k = 0; k < seeds(12, 200); k++) {
+        struct rig_setup s = {.n = 2 + (int)k % 3, .force = automatic, .sim = order_of(k)};
+        uint64_t random = k + 1;
+        struct rig_op ops[ROW];
+        int nops = 0;
+
+        s.reach = RIG_NODES;
+        s.threads = 32;
+        s.slot_bytes = 256;
+        while (nops < 20) {
+            struct rig_op op = any_op(&random, 400);
+
+            op.force = remote_forms[next(&random) % CM_LEN(remote_forms)].force;
+            op.force.channels = 1 + (int)(next(&random) % 4);
+            op.again = next(&random) % 4 == 0;
+            if (has_form(&op.force, op.coll))
+                nops = add_op(ops, nops, s.n, op);
+        }
+        CHECK(rig_once(&s, ops, nops), "n=%d seed %u", s.n, k);
+    }
+}
+
 static void test_gangs(void)
 {
     const struct cm_force *const ways[] = {&automatic, &pass, &shot, &ring, &ring_ll};
@@ -270,97 +295,6 @@ static void test_gangs(void)
     }
 }
 
-/* ---- ends that are not orderly --------------------------------------------------------------- */
-
-static const struct rig_op sum = {.coll = CM_ALL_REDUCE, .dtype = CM_FLOAT, .count = 100};
-
-/* All ranks but one begin: somebody says that it is missed, and an abort ends them all. */
-static void run_missing(const struct cm_force *force, int missing)
-{
-    struct rig_setup s = {.n = 3, .force = *force, .sim = order_of(1), .threads = 32};
-    struct rig *r;
-    bool named = false, strange = false;
-
-    s.sim.external = true;
-    r = rig_open(&s);
-    for (int k = 0; r != NULL && k < s.n; k++)
-        CHECK(k == missing || rig_start(r, k, &sum), "rank %d does not begin", k);
-    if (r == NULL)
-        return;
-    CHECK(!rig_settle(r), "%s: it ended without rank %d", force->algo, missing);
-    for (int k = 0; k < s.n; k++) {
-        named |= rig_hint(r, k).beats > 0 && (int)rig_hint(r, k).peer == missing;
-        strange |= rig_hint(r, k).stranger != 0;
-    }
-    CHECK(named && !strange, "%s: nobody misses rank %d", force->algo, missing);
-    rig_abort(r);
-    CHECK(rig_settle(r), "%s: the abort does not end it", force->algo);
-    rig_close(r);
-}
-
-static void test_missing_rank(void)
-{
-    const struct cm_force *const ways[] = {&pass, &shot, &ring, &ring_ll};
-
-    for (size_t k = 0; k < CM_LEN(ways); k++)
-        for (int missing = 0; missing < 3; missing++)
-            run_missing(ways[k], missing);
-}
-
-/* Rank 1 does something else: it is noticed, and an abort ends them all. */
-static void run_stranger(const struct cm_force *force, const struct rig_op *other)
-{
-    struct rig_setup s = {.n = 2, .force = *force, .sim = order_of(1), .threads = 32};
-    struct rig *r;
-    bool told;
-
-    s.sim.external = true;
-    r = rig_open(&s);
-    if (r == NULL)
-        return;
-    CHECK(rig_start(r, 0, &sum) && rig_start(r, 1, other), "they do not begin");
-    CHECK(!rig_settle(r), "%s: it ended", force->algo);
-    told = rig_hint(r, 0).stranger == 2 || rig_hint(r, 1).stranger == 1;
-    CHECK(told, "%s: nobody has noticed", force->algo);
-    rig_abort(r);
-    CHECK(rig_settle(r), "%s: the abort does not end it", force->algo);
-    rig_close(r);
-}
-
-static void test_stranger(void)
-{
-    struct rig_op other = sum;
-
-    other.op = CM_AVG;
-    run_stranger(&pass, &other);
-    run_stranger(&ring, &other);
-    other.coll = CM_REDUCE_SCATTER;
-    run_stranger(&pass, &other);
-}
-
-/*
- * A rank that was seen at the end of our operation, with the signature of the
- * one after the next: it is no stranger if its line turns out to have moved on.
- */
-static void test_rank_that_went_on(void)
-{
-    const struct rig_op op = {.coll = CM_GATHER, .dtype = CM_UINT8, .count = 50};
-    struct rig_setup s = {.n = 2, .force = pass, .sim = {.seed = 1, .external = true}};
-    struct rig *r = rig_open(&s);
-    struct cm_gpu_line *line;
-
-    if (r == NULL)
-        return;
-    line = (struct cm_gpu_line *)(r->rank[0].area + r->area.lines_at) + CM_GPU_BLOCKS;
-    line->sig[1] = 12345;
-    line->seq = 1 << CM_PHASE_BITS | CM_PHASE_DONE;
-    CHECK(rig_start(r, 0, &op), "it does not begin");
-    CHECK(!rig_settle(r), "another signature, and it ended");
-    __atomic_store_n(&line->seq, 3 << CM_PHASE_BITS, __ATOMIC_RELEASE);
-    CHECK(rig_settle(r), "it does not end");
-    rig_close(r);
-}
-
 int main(int argc, char **argv)
 {
     RUN_NAMED(test_flags_wrap_in_inboxes);
@@ -372,9 +306,7 @@ int main(int argc, char **argv)
     RUN_NAMED(test_plans_are_uploaded_anew);
     RUN_NAMED(test_nothing_to_send);
     RUN_NAMED(test_far_ranks);
+    RUN_NAMED(test_two_nodes);
     RUN_NAMED(test_gangs);
-    RUN_NAMED(test_missing_rank);
-    RUN_NAMED(test_stranger);
-    RUN_NAMED(test_rank_that_went_on);
     return test_end();
 }
