@@ -392,11 +392,12 @@ $(fake_tests): $(sim)/%: $(sim)/fake/tests/sim/%.o $(sim)/libcudart.so.13 | \
 
 tests: $(tests) $(sim_libs) $(call sim_tests,plain) $(fake_tests)
 # Scripts that are tested, and tests of what a compiler is told: the same under a sanitizer.
-same_sh := $(addprefix tests/test_,bench_table.py collmark_run.py compare.py compare_stats.py \
-  cuda_build.sh html_look.py html_report.py lint.sh models.py ptx.sh readme.sh)
+same_sh := $(addprefix tests/test_,acceptance.py acceptance.sh acceptance_recipes.sh \
+  bench_table.py collmark_run.py compare.py compare_stats.py cuda_build.sh html_look.py \
+  html_report.py lint.sh models.py ptx.sh readme.sh tune_collmark.py probe_collmark.py)
 run_env = BUILDDIR='$(B)' NAME_SUFFIX='$(NAME_SUFFIX)' MPIRUN='$(MPIRUN)' SAN='$(SAN)'
 # The longest begin first, so that none of them runs on alone at the end.
-long_sh  := $(addprefix tests/test_,virtual_gpus.sh abandon.sh nodes.sh node_failures.sh mpi.sh)
+long_sh  := $(addprefix tests/test_,virtual_gpus.sh nodes.sh mpi.sh node_failures.sh abandon.sh)
 run_tests = $(run_env) scripts/run_tests.sh $(long_sh) $(tests) $(fake_tests) \
   $(call sim_tests,plain) $(filter-out $(long_sh) $(if $(SAN),$(same_sh)),$(test_sh))
 check: $(drivers) tests
@@ -457,9 +458,11 @@ share := $(wildcard README.md CHANGELOG.md CONTRIBUTING.md LICENSE \
 install: $(drivers)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/collmark
 	install -m 755 $(drivers) $(DESTDIR)$(PREFIX)/bin
-	install -d $(DESTDIR)$(PREFIX)/share/collmark/scripts/collmark_lib
-	install -m 755 scripts/collmark $(DESTDIR)$(PREFIX)/share/collmark/scripts
-	install -m 644 $(wildcard scripts/collmark_lib/*) $(DESTDIR)$(PREFIX)/share/collmark/scripts/collmark_lib
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/collmark/scripts/,collmark_lib recipes)
+	install -m 755 scripts/collmark scripts/acceptance.sh $(DESTDIR)$(PREFIX)/share/collmark/scripts
+	install -m 755 $(wildcard scripts/recipes/*.sh) $(DESTDIR)$(PREFIX)/share/collmark/scripts/recipes
+	install -m 644 $(filter-out %.sh,$(wildcard scripts/recipes/*)) $(DESTDIR)$(PREFIX)/share/collmark/scripts/recipes
+	install -m 644 $(wildcard scripts/collmark_lib/*.*) $(DESTDIR)$(PREFIX)/share/collmark/scripts/collmark_lib
 	ln -sf ../share/collmark/scripts/collmark $(DESTDIR)$(PREFIX)/bin/collmark
 	$(if $(share),install -m 644 $(share) $(DESTDIR)$(PREFIX)/share/collmark)
 

@@ -19,7 +19,7 @@ fi
 
 shopt -s nullglob
 sources=({src/*,tests,tests/{sim,ptx},bench,fuzz}/*.{c,cc,h,cu,cuh})
-shell=(scripts/*.sh tests/*.sh tests/ptx/*.sh)
+shell=(scripts/*.sh scripts/recipes/*.sh tests/*.sh tests/ptx/*.sh)
 python=(scripts/collmark {scripts,scripts/collmark_lib,tests,tests/sim,tests/ptx}/*.py)
 [[ -f .ci/run ]] && shell+=(.ci/run)
 

@@ -24,7 +24,7 @@ static void test_a_slow_node_is_found(void)
     }
 }
 
-/* A bad cable loses packets: its pairs are slow, and so noisy that alone they would prove nothing. */
+/* A bad cable loses packets: its pairs are slow, and so noisy that alone they prove nothing. */
 static void test_a_slow_and_noisy_node_is_found(void)
 {
     for (int n = 3; n <= 5; n++) {
