@@ -7,10 +7,11 @@ import sys
 sys.dont_write_bytecode = True
 
 from collmark_rig import Call, check, document, run_tests  # noqa: E402
-from collmark_lib import acceptance, acceptance_hosts as hosts  # noqa: E402
+from collmark_lib import acceptance, acceptance_alone, acceptance_hosts as hosts  # noqa: E402
 from collmark_lib import acceptance_judge as judge, acceptance_launch as launch  # noqa: E402
 from collmark_lib import acceptance_text as text  # noqa: E402
 from collmark_lib.acceptance_joint import Together, owners  # noqa: E402
+from collmark_lib.acceptance_run import Stage  # noqa: E402
 from collmark_lib.common import Refused  # noqa: E402
 
 
@@ -123,9 +124,44 @@ class FakeRun:
 
     def __init__(self, *names):
         self.nodes = [hosts.Node(n, host) for n, host in names]
+        self.accused = {}
 
     def good(self):
         return self.nodes
+
+    def over(self):
+        return False
+
+    def accuse(self, stage, node, code, why):
+        self.accused[node.name] = why
+
+
+class FakeJob:
+    """A job whose later launches take `again` us."""
+
+    def __init__(self, node, again):
+        self.nodes, self.again, self.starts = [node], again, 0
+
+    def start(self, _seconds):
+        self.starts += 1
+        return judge.Outcome(0, document=document({1 << 20: self.again}))
+
+
+def test_slow_nodes_run_again_beside_others():
+    for first, again, want, starts in (
+            ([100, 100, 101, 300], [100, 100, 101, 300], "d", [1, 1, 0, 1]),
+            ([100, 100, 101, 300], [100, 100, 101, 101], "", [1, 1, 0, 1]),
+            ([100, 100, 101, 300], [290, 300, 300, 300], "", [1, 1, 0, 1]),  # now all are
+            ([100, 100, 101, 102], [100, 100, 101, 102], "", [0, 0, 0, 0]),
+            ([100, 100, 101, 102, 100, 300, 200], [100, 100, 101, 102, 100, 300, 100], "f",
+             [1, 1, 1, 0, 0, 1, 1])):
+        run = FakeRun(*((name, name) for name in "abcdefg"[:len(first)]))
+        jobs = {n.name: FakeJob(n, t) for n, t in zip(run.nodes, again)}
+        documents = {n.name: document({1 << 20: t}) for n, t in zip(run.nodes, first)}
+        acceptance_alone.retest(run, Stage("nodes"), jobs, documents, 1)
+        check(sorted(run.accused) == list(want), f"{first} {again}: {run.accused}")
+        got = [jobs[n.name].starts for n in run.nodes]
+        check(got == starts, f"{first}: launches {got}")
 
 
 def test_guilty_nodes():

@@ -72,7 +72,7 @@ def retest(run, stage, jobs, documents, seconds):
         stage.launches += 1
         if outcome.code == EXIT_OK:
             again[name] = outcome.document
-        elif name in suspects:
+        else:
             judge_node(run, stage, jobs[name].nodes[0], outcome)
     for name, why in slow_nodes(run, stage, again).items():
         if name in suspects:
