@@ -51,7 +51,7 @@ static struct trap {
 
 static int notify_late(struct ibv_cq *cq, int solicited_only)
 {
-    if (cq == trap.cq && atomic_exchange(&trap.due, false)) {
+    if (atomic_load(&trap.due) && cq == trap.cq && atomic_exchange(&trap.due, false)) {
         proxied_put(&trap.from->p, 0);
         while (verbs_double_pending(cq) == 0)
             cm_ib_progress(trap.from->ib);

@@ -72,6 +72,7 @@ begin "a port that is taken is named, with its interface"
 : >"$WORK/taken"
 nsenter -t "${NODE_PIDS[2]}" -n "$PYTHON" -c 'import socket, sys
 s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1) # of the case before, connections linger
 s.bind(("10.78.0.3", 31000))
 s.listen()
 print("taken", flush=True)
