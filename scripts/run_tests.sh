@@ -5,10 +5,11 @@
 #
 # They begin in the order given, TEST_JOBS at a time (2, as half of them wait for deadlines most of
 # the time; 1 on one core, and with SAN, which makes all of them busy), and are shown when they end.
-# A program ends with "N passed, N failed, N skipped" and exits 0, 1 or 77. What it prints is shown when it fails, its skip reasons always.
-# The last line of this script is the sum. Reads from the environment: TEST_JOBS, BUILDDIR,
-# NAME_SUFFIX, MPIRUN and SAN (handed on to the programs), TEST_TIMEOUT (seconds for one program:
-# 180, with SAN 600). What the programs write to TMPDIR is removed at the end.
+# A program ends with "N passed, N failed, N skipped" and exits 0, 1 or 77. What it prints is shown
+# when it fails, its skip reasons always. The last line of this script is the sum. Reads from the
+# environment: TEST_JOBS, BUILDDIR, NAME_SUFFIX, MPIRUN and SAN (handed on to the programs),
+# TEST_TIMEOUT (seconds for one program: 180, with SAN 600). What the programs write to TMPDIR is
+# removed at the end.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 
