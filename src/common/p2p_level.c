@@ -64,8 +64,7 @@ void cm_p2p_add(struct cm_p2p_pairs *all, const struct cm_p2p_pairs *more)
     all->beyond += more->beyond;
 }
 
-/* Bus ids of the GPUs of my machine that the job uses, each once; how many. */
-static int list_gpus(const struct cm_rank_info *infos, int n, int mine, const char **ids)
+int cm_list_gpus(const struct cm_rank_info *infos, int n, int mine, const char **ids)
 {
     int count = 0;
 
@@ -89,7 +88,7 @@ static enum cm_status look(const char *level, const struct cm_p2p_job *j, struct
     enum cm_status st;
 
     memset(out, 0, sizeof(*out));
-    st = cm_topo_detect("/", ids, list_gpus(j->infos, j->n, j->mine, ids), &t);
+    st = cm_topo_detect("/", ids, cm_list_gpus(j->infos, j->n, j->mine, ids), &t);
     if (st == CM_OK)
         cm_p2p_count(t, level, out);
     cm_topo_free(t);

@@ -27,6 +27,10 @@ void cm_p2p_count(const struct cm_topo *t, const char *level, struct cm_p2p_pair
 /* Take the pairs of another process's machine into those of all. */
 void cm_p2p_add(struct cm_p2p_pairs *all, const struct cm_p2p_pairs *more);
 
+/* Bus ids of the GPUs that the job uses on the machine of rank `mine`, each once, into
+   ids[CM_TOPO_GPUS]; returns how many. They belong to infos[n]. */
+int cm_list_gpus(const struct cm_rank_info *infos, int n, int mine, const char **ids);
+
 /* Whose GPUs are looked at. */
 struct cm_p2p_job {
     const struct cm_rank_info *infos; /* of the n ranks of the job, with bus ids */

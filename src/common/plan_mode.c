@@ -172,22 +172,21 @@ static enum cm_status prove_form(struct subject s, const struct cm_opts *o, stru
 static enum cm_status order_by_file(const struct cm_opts *o, const struct subject *s,
                                     int32_t *order)
 {
-    int32_t world[LAST_N], gpu[LAST_N] = {0};
+    int32_t world[LAST_N], gpu[LAST_N];
     struct cm_topo *t = NULL;
     enum cm_status st = cm_topo_read(o->report.topo, &t);
+    int node;
 
     if (st != CM_OK)
         return st;
     if (s->n > LAST_N)
-        st = CM_FAIL(CM_EINVAL, "--plan with --topo %s: at most %d ranks", o->report.topo, LAST_N);
-    for (int r = 0; st == CM_OK && r < s->n; r++) {
+        st =
+            CM_FAIL(CM_EINVAL, "--plan with --topo '%s': at most %d ranks", o->report.topo, LAST_N);
+    node = st == CM_OK ? cm_topo_assign(t, s->node, s->n, gpu) : -1;
+    if (node >= 0)
+        st = CM_FAIL(CM_EINVAL, CM_TOPO_TOO_FEW, o->report.topo, t->ngpus, node);
+    for (int r = 0; st == CM_OK && r < s->n; r++)
         world[r] = r;
-        for (int before = 0; before < r; before++)
-            gpu[r] += s->node[before] == s->node[r];
-        if (gpu[r] == t->ngpus)
-            st = CM_FAIL(CM_EINVAL, "--topo %s: has %d GPUs, and node %d of the job has more ranks",
-                         o->report.topo, t->ngpus, s->node[r]);
-    }
     if (st == CM_OK)
         cm_world_order(t, gpu, world, s->node, s->n, order);
     cm_topo_free(t);

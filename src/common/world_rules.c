@@ -1,7 +1,4 @@
-/*
- * The user's tuning rules. Every process reads the file, so a folder that the nodes
- * share is not needed; that they read the same is compared before anything is chosen.
- */
+/* The user's tuning rules. */
 #include "common/world_rules.h"
 
 #include <errno.h>
@@ -10,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "common/same_file.h"
 #include "engine/tune.h"
 
 enum { MOST_BYTES = 1 << 20 };
@@ -44,26 +42,8 @@ static enum cm_status read_text(const char *path, char **out)
     return CM_OK;
 }
 
-/* Do all processes have the text of process 0? */
-static enum cm_status compare(const struct cm_boot *b, const struct cm_opts *o, uint64_t mine)
-{
-    uint64_t *all = calloc((size_t)b->nprocs, sizeof(*all));
-    enum cm_status st = cm_boot_agree(
-        b, all != NULL ? CM_OK : CM_FAIL(CM_ENOMEM, "no memory for %d processes", b->nprocs));
-
-    if (st == CM_OK)
-        st = b->gather(b, &mine, sizeof(mine), all);
-    for (int p = 1; st == CM_OK && p < b->nprocs; p++)
-        if (all[p] != all[0])
-            st = CM_REFUSE(b, CM_EINVAL,
-                           "--tuning '%s': process %d reads another text there than process 0",
-                           o->engine.tuning, p);
-    free(all);
-    return st;
-}
-
-/* Its rules, and what stands for the text. */
-static enum cm_status read_rules(const char *path, struct cm_tune **out, uint64_t *hash)
+/* Its rules, and what stands for the text. `arg`: where the rules go. */
+static enum cm_status read_rules(void *arg, const char *path, uint64_t *hash)
 {
     char *text = NULL;
     enum cm_status st = read_text(path, &text);
@@ -71,27 +51,15 @@ static enum cm_status read_rules(const char *path, struct cm_tune **out, uint64_
     if (st != CM_OK)
         return st;
     *hash = cm_hash(CM_HASH_START, text, strlen(text));
-    st = cm_tune_parse(text, path, out);
+    st = cm_tune_parse(text, path, arg);
     free(text);
     return st;
 }
 
-/* The first process that fails speaks for those that would fail alike. */
 enum cm_status cm_world_read_rules(const struct cm_boot *b, const struct cm_opts *o,
                                    struct cm_world *w)
 {
-    uint64_t hash = 0;
-    enum cm_status st = CM_OK;
+    const struct cm_same_file f = {"--tuning", o->engine.tuning, read_rules, &w->rules};
 
-    if (o->engine.tuning == NULL)
-        return CM_OK;
-    if (b->proc == 0)
-        st = read_rules(o->engine.tuning, &w->rules, &hash);
-    st = cm_boot_agree(b, st);
-    if (st != CM_OK)
-        return st;
-    if (b->proc != 0)
-        st = read_rules(o->engine.tuning, &w->rules, &hash);
-    st = cm_boot_agree(b, st);
-    return st == CM_OK ? compare(b, o, hash) : st;
+    return f.path != NULL ? cm_same_file_read(b, &f) : CM_OK;
 }

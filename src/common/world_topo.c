@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "common/p2p_level.h"
+#include "common/same_file.h"
 #include "common/topo_mode.h"
 #include "engine/algo.h"
 
@@ -32,58 +34,47 @@ static enum cm_status hash_of(const struct cm_topo *t, uint64_t *out)
     return CM_OK;
 }
 
-/* Do all processes have the topology of process 0? */
-static enum cm_status compare(const struct cm_boot *b, const struct cm_opts *o, uint64_t mine)
+/* `arg`: where the topology goes. */
+static enum cm_status read_topo(void *arg, const char *path, uint64_t *hash)
 {
-    uint64_t *all = calloc((size_t)b->nprocs, sizeof(*all));
-    enum cm_status st = cm_boot_agree(
-        b, all != NULL ? CM_OK : CM_FAIL(CM_ENOMEM, "no memory for %d processes", b->nprocs));
+    struct cm_topo **out = arg;
+    enum cm_status st = cm_topo_read(path, out);
 
-    if (st == CM_OK)
-        st = b->gather(b, &mine, sizeof(mine), all);
-    for (int p = 1; st == CM_OK && p < b->nprocs; p++)
-        if (all[p] != all[0])
-            st = CM_REFUSE(b, CM_EINVAL,
-                           "--topo %s: process %d reads another topology there than process 0",
-                           o->report.topo, p);
-    free(all);
-    return st;
+    return st == CM_OK ? hash_of(*out, hash) : st;
 }
 
-/* Number the ranks of each node. */
-static enum cm_status assign(const struct cm_boot *b, const struct cm_opts *o, struct cm_world *w)
+int cm_topo_assign(const struct cm_topo *t, const int32_t *node, int n, int32_t *gpu)
 {
-    enum cm_status st;
-
-    w->topo_gpu = calloc((size_t)w->n, sizeof(*w->topo_gpu));
-    st = cm_boot_agree(b, w->topo_gpu != NULL ? CM_OK
-                                              : CM_FAIL(CM_ENOMEM, "no memory for %d ranks", w->n));
-    for (int r = 0; st == CM_OK && r < w->n; r++) {
+    for (int r = 0; r < n; r++) {
+        gpu[r] = 0;
         for (int before = 0; before < r; before++)
-            w->topo_gpu[r] += w->node_of[before] == w->node_of[r];
-        if (w->topo_gpu[r] == w->topo->ngpus)
-            return CM_REFUSE(b, CM_EINVAL,
-                             "--topo %s: has %d GPUs, and node %d of the job has more ranks",
-                             o->report.topo, w->topo->ngpus, w->node_of[r]);
+            gpu[r] += node[before] == node[r];
+        if (gpu[r] >= t->ngpus)
+            return node[r];
     }
-    return st;
+    return -1;
 }
 
 enum cm_status cm_world_read_topo(const struct cm_boot *b, const struct cm_opts *o,
                                   struct cm_world *w)
 {
-    uint64_t hash = 0;
+    const struct cm_same_file f = {"--topo", o->report.topo, read_topo, &w->topo};
     enum cm_status st;
+    int node;
 
-    if (!cm_topo_is_file(o->report.topo))
+    if (!cm_topo_is_file(f.path))
         return CM_OK;
-    st = cm_topo_read(o->report.topo, &w->topo);
-    if (st == CM_OK)
-        st = hash_of(w->topo, &hash);
-    st = cm_boot_agree(b, st);
-    if (st == CM_OK)
-        st = compare(b, o, hash);
-    return st == CM_OK ? assign(b, o, w) : st;
+    st = cm_same_file_read(b, &f);
+    if (st != CM_OK)
+        return st;
+    w->topo_gpu = calloc((size_t)w->n, sizeof(*w->topo_gpu));
+    st = cm_boot_agree(b, w->topo_gpu != NULL ? CM_OK
+                                              : CM_FAIL(CM_ENOMEM, "no memory for %d ranks", w->n));
+    if (st != CM_OK)
+        return st;
+    node = cm_topo_assign(w->topo, w->node_of, w->n, w->topo_gpu);
+    return node < 0 ? CM_OK
+                    : CM_REFUSE(b, CM_EINVAL, CM_TOPO_TOO_FEW, f.path, w->topo->ngpus, node);
 }
 
 /* Does this system show the device? If not, that is no fault: containers hide them. */
@@ -95,46 +86,28 @@ static bool is_shown(const char *bus_id)
     return bus_id[0] != '\0' && access(path, F_OK) == 0;
 }
 
-/* Bus ids of the GPUs in use on the machine of `rank`, each once; *mine is that of the rank.
-   0: not all of them are known. */
-static int list_gpus(const struct cm_world *w, int rank, const char **ids, int *mine)
+/* The GPUs in use on the machine of `rank`, and which of them is its own; NULL: some are hidden. */
+static struct cm_topo *detect(const struct cm_world *w, int rank, int *own)
 {
-    int count = 0;
+    const char *ids[CM_TOPO_GPUS];
+    int n = cm_list_gpus(w->infos, w->n, rank, ids);
+    struct cm_topo *t = NULL;
 
-    for (int r = 0; r < w->n; r++) {
-        const struct cm_rank_info *i = &w->infos[r];
-        int k = 0;
-
-        if (strcmp(i->boot_id, w->infos[rank].boot_id) != 0)
-            continue;
-        if (!is_shown(i->bus_id))
-            return 0;
-        while (k < count && strcmp(ids[k], i->bus_id) != 0)
-            k++;
-        if (k == CM_TOPO_GPUS)
-            return 0;
-        ids[k] = i->bus_id;
-        count += k == count;
-        *mine = r == rank ? k : *mine;
+    for (int k = 0; k < n; k++) {
+        if (!is_shown(ids[k]))
+            return NULL;
+        *own = strcmp(ids[k], w->infos[rank].bus_id) == 0 ? k : *own;
     }
-    return count;
+    return cm_topo_detect("/", ids, n, &t) == CM_OK ? t : NULL;
 }
 
 bool cm_world_nic(const struct cm_world *w, int rank, char name[CM_TOPO_NAME])
 {
-    const char *ids[CM_TOPO_GPUS];
-    struct cm_topo *found = NULL;
-    const struct cm_topo *t = w->topo;
-    int gpu = t != NULL ? w->topo_gpu[rank] : 0, nic = -1, n;
+    int gpu = w->topo != NULL ? w->topo_gpu[rank] : 0;
+    struct cm_topo *found = w->topo == NULL && w->cuda ? detect(w, rank, &gpu) : NULL;
+    const struct cm_topo *t = w->topo != NULL ? w->topo : found;
+    int nic = t != NULL ? cm_topo_nic(t, gpu) : -1;
 
-    if (t == NULL && w->cuda) {
-        n = list_gpus(w, rank, ids, &gpu);
-        if (n == 0 || cm_topo_detect("/", ids, n, &found) != CM_OK)
-            return false;
-        t = found;
-    }
-    if (t != NULL)
-        nic = cm_topo_nic(t, gpu);
     if (nic >= 0)
         memcpy(name, t->nics[nic].name, CM_TOPO_NAME);
     cm_topo_free(found);

@@ -7,11 +7,20 @@
 #include "common/world.h"
 #include "engine/topo.h"
 
+/* What is said if there are fewer GPUs than ranks: of the path, their number, a node. */
+#define CM_TOPO_TOO_FEW "--topo %s: has %d GPUs, and node %d of the job has more ranks"
+
+/*
+ * The GPU of each rank: the k-th rank of a node has GPU k. Returns a node with more ranks than
+ * `t` has GPUs, or -1.
+ */
+int cm_topo_assign(const struct cm_topo *t, const int32_t *node, int n, int32_t *gpu);
+
 /*
  * Read the file into w->topo, if --topo names one; the k-th rank of each node
- * stands for its GPU k: w->topo_gpu. Collective, as all ranks must come to one order:
- * CM_EINVAL (logged by process 0 or by who cannot read it): no such file, no topology, another
- * one than process 0 has, fewer GPUs than a node has ranks. CM_ENOMEM.
+ * stands for its GPU k: w->topo_gpu. Collective, as all ranks must come to one order.
+ * Errors of cm_same_file_read() and cm_topo_read(); CM_EINVAL: a node has more ranks than the
+ * file has GPUs.
  */
 CM_MUST_CHECK enum cm_status cm_world_read_topo(const struct cm_boot *b, const struct cm_opts *o,
                                                 struct cm_world *w);
