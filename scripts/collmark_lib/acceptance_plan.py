@@ -6,6 +6,8 @@ need is for those after it.
 import os
 from dataclasses import dataclass
 
+from .common import size_word
+
 RANKS, NODES, PAIRS, ALL, BASELINE = "ranks", "nodes", "pairs", "all", "baseline"
 STAGES = (RANKS, NODES, PAIRS, ALL)
 WHAT = {RANKS: "each rank by itself", NODES: "each node by itself", PAIRS: "pairs",
@@ -37,14 +39,6 @@ MODES = {
 }
 
 
-def size_option(n):
-    """64M rather than 67108864: commands are read by people too."""
-    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
-        if n >= 1 << shift and n % (1 << shift) == 0:
-            return f"{n >> shift}{unit}"
-    return str(n)
-
-
 @dataclass
 class Plan:
     """Options of the drivers, as the user's options and the mode have them."""
@@ -64,7 +58,7 @@ class Plan:
         return f"{driver}_perf{os.environ.get('NAME_SUFFIX', '')}"
 
     def common(self, low, high, seconds):
-        out = ["-b", size_option(min(low, high)), "-e", size_option(high),
+        out = ["-b", size_word(min(low, high)), "-e", size_word(high),
                "-n", str(self.mode.iters), "-T", f"{self.timeout:g}",
                "--max-time", f"{max(seconds, 0.1):.6g}", "--eta", "never"]
         if low < high:

@@ -75,6 +75,14 @@ def count(text):
     return int(text)
 
 
+def size_word(n):
+    """65536 -> '64K', as the drivers read it."""
+    for shift, unit in ((40, "T"), (30, "G"), (20, "M"), (10, "K")):
+        if n >= 1 << shift and n % (1 << shift) == 0:
+            return f"{n >> shift}{unit}"
+    return str(n)
+
+
 def size_text(n):
     for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if n >= 1 << shift and n % (1 << shift) == 0:

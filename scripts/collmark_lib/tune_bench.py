@@ -18,9 +18,9 @@ from pathlib import Path
 
 from . import launch
 from .common import (EXIT_OK, EXIT_SYSTEM, EXIT_TRUNCATED, EXIT_UNSUPPORTED, EXIT_USAGE,
-                     EXIT_WRONG, MEANING, Refused, exit_code_of, one_line)
+                     EXIT_WRONG, MEANING, Refused, exit_code_of, one_line, size_word)
 from .result import figure, is_result, read_json
-from .tune_rule import Rule, heading, size_word
+from .tune_rule import Rule, heading
 
 FORMAT = 1
 DONE = {"done": True}

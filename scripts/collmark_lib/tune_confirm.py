@@ -7,11 +7,12 @@ that is not better beyond the spread again drops out.
 """
 from dataclasses import dataclass, field
 
-from .common import (EXIT_OK, EXIT_TRUNCATED, MEANING, Refused, count_text, say, size_text)
+from .common import (EXIT_OK, EXIT_TRUNCATED, MEANING, Refused, count_text, say, size_text,
+                     size_word)
 from .stats import LEAST_LAUNCHES, median, plainly_slower
 from .tune_bench import Stopped, geometric_mean, sweep
 from .tune_choose import DEFAULT, LEAST_GAIN, Figures, proven
-from .tune_rule import Rule, heading, rule_line, size_word
+from .tune_rule import Rule, heading, rule_line
 from .tune_search import FINE, GRID, OutOfTime
 
 TUNED = "the file"

@@ -2,7 +2,7 @@
 import subprocess
 from typing import NamedTuple
 
-from .common import EXIT_SYSTEM, Refused
+from .common import EXIT_SYSTEM, Refused, size_word
 
 COLUMNS = ("# collective", "ranks", "nodes", "bytes", "algorithm", "mode", "protocol", "channels",
            "chunk")
@@ -46,14 +46,6 @@ class Scope(NamedTuple):
     collective: str
     ranks: int
     nodes: int
-
-
-def size_word(n):
-    """As the drivers read it: '64K'."""
-    for shift, unit in ((40, "T"), (30, "G"), (20, "M"), (10, "K")):
-        if n >= 1 << shift and n % (1 << shift) == 0:
-            return f"{n >> shift}{unit}"
-    return str(n)
 
 
 def line(cells):
