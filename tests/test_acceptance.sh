@@ -201,4 +201,9 @@ accept -g 2 -- --bogus
 want_exit 2
 want_last "INCOMPLETE \(exit 2, usage\): .*unknown option '--bogus'.*"
 
+begin "a largest size of 0"
+accept -g 2 --dry-run --max-bytes 0
+want_exit 2
+want_match "$ERR" '--max-bytes 0: nothing is measured'
+
 finish

@@ -51,7 +51,8 @@ def stage_list(value):
 def add_where(out):
     group = out.add_argument_group("where")
     group.add_argument("--hosts", type=Path, metavar="FILE",
-                       help="nodes: NAME, NAME slots=N or NAME:N a line; started by mpirun. "
+                       help="nodes: NAME, NAME slots=N or NAME:N a line; a name that comes again "
+                            "adds to its slots; started by mpirun. "
                             "Default: the nodes of the Slurm allocation, else this machine alone")
     group.add_argument("-g", "--ranks", type=count, metavar="N",
                        help="ranks of each node; default: slots of FILE, tasks or GPUs per node of "
@@ -162,6 +163,8 @@ def kept(name, folder):
 
 def make_plan(options, more):
     mode = MODES[options.mode]
+    if options.max_bytes == 0:
+        raise Refused("--max-bytes 0: nothing is measured with 0 bytes")
     if options.thresholds is not None and not options.thresholds.is_file():
         raise Refused(f"--thresholds {options.thresholds}: no such file")
     if options.baseline and ALL not in options.stages:
@@ -306,11 +309,11 @@ def main(argv):
     options = parser().parse_args(joined(own))
     run, stages, left_out = prepare(options, more)
     run.baseline = (options.baseline, options.baseline_dir) if options.baseline else None
+    if run.place.exists() and (not run.place.is_dir() or any(run.place.iterdir())):
+        raise Refused(f"--out {run.place}: not empty")
     print(headline(run, options, left_out), flush=True)
     if options.dry_run:
         return dry_run(run, stages)
-    if run.place.exists() and (not run.place.is_dir() or any(run.place.iterdir())):
-        raise Refused(f"--out {run.place}: not empty")
     run.place.mkdir(parents=True, exist_ok=True)
     try:
         code = run_stages(run, stages)
