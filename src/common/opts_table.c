@@ -167,7 +167,7 @@ const struct cm_option cm_options[] = {
      .help = "who runs the collectives: this program, MPI's own or NCCL's, on the same buffers"},
     {.name = "compare", .group = CM_GROUP_SIDES, .kind = CM_OPTION_TEXT,
      AT(sides.compare), .arg = "LIST", .valid = cm_valid_compare,
-     .want = "2 to 4 engines separated by commas, as builtin,mpi",
+     .want = "2 to 4 engines of builtin, mpi and nccl, separated by commas",
      .help = "engines that take turns in each row, with the ratio of the first to the best other"},
     {.name = "compare-rounds", .group = CM_GROUP_SIDES, .kind = CM_OPTION_INT,
      AT(sides.rounds), .arg = "N", .preset = "5", .lo = CM_MIN_ROUNDS, .hi = CM_MAX_ROUNDS,
