@@ -257,7 +257,11 @@ static enum cm_status open_limits(struct limits *l)
     if (r->backend != NULL || (size_t)r->n > CM_TEAM_BYTES / sizeof(double))
         return CM_FAIL(CM_EUNSUP, "limits are those of the host, of up to %zu ranks",
                        CM_TEAM_BYTES / sizeof(double));
-    l->batches = r->opts->run.iters < MAX_BATCHES ? r->opts->run.iters : MAX_BATCHES;
+    l->batches = r->opts->run.iters;
+    if (l->batches > MAX_BATCHES)
+        return r->rank != 0 ? CM_EINVAL
+                            : CM_FAIL(CM_EINVAL, "-n/--iters '%d': at most %d batches", l->batches,
+                                      MAX_BATCHES);
     for (int i = 0; i < BUFFERS; i++) {
         l->of[i] = (unsigned char *)r->base + at + (size_t)i * (each + STAGGER);
         memset(l->of[i], i, r->opts->sweep.max_bytes);
