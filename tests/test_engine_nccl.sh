@@ -3,15 +3,10 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-SIM="$PWD/$BUILDDIR/sim"
-[[ "$BUILDDIR" == /* ]] && SIM="$BUILDDIR/sim"
-ldd "$(program all_reduce)" | grep -q libcudart || skip_all "built without CUDA"
-[[ -e "$SIM/libnccl.so.2" ]] || skip_all "no $SIM/libnccl.so.2: make config says why"
-[[ "${SAN:-}" == thread ]] && skip_all "ThreadSanitizer does not know the simulator's fibers here"
+# shellcheck source=tests/virtual.sh
+. "$(dirname "$0")/virtual.sh"
 
-export LD_LIBRARY_PATH="$SIM${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-unset CUDA_VISIBLE_DEVICES
-export FAKECUDA_KERNELS="$SIM/libcm_simkernels.so" FAKECUDA_DEVICES=8 FAKECUDA_SMS=4
+[[ -e "$SIM/libnccl.so.2" ]] || skip_all "no $SIM/libnccl.so.2: make config says why"
 AR="$(program all_reduce)"
 
 gpus() { # gpus OPTIONS...
