@@ -2,9 +2,10 @@
  * The shipped tuning table of kernels. Here "channels" are thread blocks of a
  * rank, as many as the size pays for.
  *
- * Inside a node, one exchange or one pass over what peers have, measured on an
- * H200. Between nodes kernels have ports only, and the choice is that of the
- * host (tune.c), in copy mode: what a message costs there is the wire's.
+ * Inside a node, one exchange or one pass over what peers have; between nodes
+ * kernels have ports only, and the choice is that of the host (tune.c), in copy
+ * mode: what a message costs there is the wire's. None of it was measured on GPUs
+ * yet: it follows from how often each form crosses the links.
  */
 #include "engine/tune.h"
 
