@@ -15,7 +15,8 @@
 #include "base/stuck.h"
 #include "common/control_int.h"
 
-static const int64_t grace_ns = 1LL * CM_NS_PER_S;      /* of domain 0, to say that it printed */
+/* Of domain 0, to say that it printed; well below SETTLE_MS of control.c, after which all print. */
+static const int64_t grace_ns = 400LL * CM_NS_PER_MS;
 static const int64_t writing_ns = 200LL * CM_NS_PER_MS; /* of the rank that writes a note */
 
 /* Less is better: printed before unprinted before without a text; then the lower domain. */
